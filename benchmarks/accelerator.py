@@ -115,7 +115,7 @@ def _cell(ours: float | None, theirs: float | None) -> str:
     return " | ".join(f"{value:.3g}" if value else "-" for value in (ours, theirs, ours and theirs and ours / theirs))
 
 
-def _run(stage: str, seconds: float, result: Path) -> tuple[int | None, str]:
+def run_stage(stage: str, seconds: float, result: Path) -> tuple[int | None, str]:
     """Runs a stage in a process; returns its exit status, None where it took too long, and what it printed."""
     command = [sys.executable, __file__, *sys.argv[1:], "--stage", stage, "--seconds", str(seconds), "--out",
                str(result)]
@@ -165,7 +165,7 @@ def main() -> int:
         start = time.time()
         with tempfile.TemporaryDirectory() as folder:
             result = Path(folder, "result.json")
-            status, log = _run(stage, share * given.minutes / 9, result)
+            status, log = run_stage(stage, share * given.minutes / 9, result)
             found = json.loads(result.read_text(encoding="utf-8")) if result.exists() else {}
         known[stage] = found if status == 0 else {**found, "failed": "it took too long" if status is None else status,
                                                    "log": log[-1500:]}

@@ -2,7 +2,7 @@
 
     python benchmarks/convolution.py
 
-The rule in `mxjax/ops/nn/convolution.py` (`_product_is_faster`) comes from this table; mxjax's programs have oneDNN's
+The rule in `mxjax/ops/nn/convolution.py` (`product_is_faster`) comes from this table; mxjax's programs have oneDNN's
 convolutions where jaxlib is known to have them, and then products for kernels of size 1 and very few channels alone.
 """
 
@@ -17,7 +17,7 @@ import numpy as np
 from jax import lax
 
 from mxjax.kernel.compiled import Compiled
-from mxjax.ops.nn.convolution import _as_product, _convolution, _product_is_faster
+from mxjax.ops.nn.convolution import as_product, convolution, product_is_faster
 
 SHAPES = [(64, 1, 28, 20, 5, 1, 0), (64, 20, 12, 50, 5, 1, 0), (32, 3, 32, 32, 3, 1, 1), (32, 32, 16, 64, 3, 1, 1),
           (16, 64, 28, 64, 3, 1, 1), (16, 128, 14, 128, 3, 1, 1), (16, 256, 7, 256, 3, 1, 1), (16, 3, 112, 64, 7, 2, 3),
@@ -52,11 +52,11 @@ def main() -> None:
             return lax.conv_general_dilated(x, w, (stride,) * 2, [(pad, pad)] * 2)
 
         def product(x: Any, w: Any, rule: tuple = rule) -> Any:
-            return _as_product(x, w, *rule, False)
+            return as_product(x, w, *rule, False)
 
         def operator(x: Any, w: Any, rule: tuple = rule) -> Any:
             kernel, stride, _, pad = rule
-            return _convolution(x, w, kernel=kernel, stride=stride, pad=pad, num_filter=len(w), no_bias=True)
+            return convolution(x, w, kernel=kernel, stride=stride, pad=pad, num_filter=len(w), no_bias=True)
         x, w = jax.device_put(x), jax.device_put(w)
         steps = []
         for function, compiles in ((native, jax.jit), (product, jax.jit), (operator, Compiled)):
@@ -64,7 +64,7 @@ def main() -> None:
             steps.append(lambda step=step, x=x, w=w: step(x, w))
         times = best(steps)
         label = f"{batch, channels, size, filters, kernel, stride, pad}"
-        chosen = "product" if _product_is_faster(x, filters, *rule, None) else "XLA"
+        chosen = "product" if product_is_faster(x, filters, *rule, None) else "XLA"
         print(f"{label:52s}{times[0]:9.2f}{times[1]:12.2f}{times[2]:10.2f}{chosen:>9s}")
 
 

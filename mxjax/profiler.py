@@ -156,11 +156,12 @@ class _Profiler:
         """Schedules periodic writes of the file while the profiler runs; `taken`: seconds of the last write."""
         if self.running and self.settings["continuous_dump"]:
             # a long file is written in full each time: not for more than a tenth of the time
-            self.writer = threading.Timer(max(self.settings["dump_period"], 9 * taken), self._write_again)
+            self.writer = threading.Timer(max(self.settings["dump_period"], 9 * taken), self.write_again)
             self.writer.daemon = True
             self.writer.start()
 
-    def _write_again(self) -> None:
+    def write_again(self) -> None:
+        """Writes the file from a timer's thread, and starts the next timer while the profiler runs."""
         me, begin = threading.current_thread(), time.monotonic()
         with self.writing:
             if self.writer is me:  # after the end it would begin the file anew

@@ -10,6 +10,8 @@ from mxjax import util
 from mxjax.kernel import compiled
 from mxjax.kernel.interpreted import HostCall
 
+from .internals import calls_of
+
 _compiled = []
 # Programs are dropped when a process has very many, at a moment that no test can know: only who asks hears of it.
 logging.getLogger("mxjax.kernel").setLevel(logging.WARNING)
@@ -35,11 +37,12 @@ def room(monkeypatch):
 def at_once(room, monkeypatch):
     """XLA computes all calls: NumPy has none at first."""
     monkeypatch.setenv("MXNET_ENFORCE_DETERMINISM", "1")
-    for one in list(compiled.budget._all):
+    for one in list(compiled.budget.functions):
         one.interpreter.sizes.clear()
-        for signature, call in list(one._calls.items()):
+        calls = calls_of(one)
+        for signature, call in list(calls.items()):
             if isinstance(call, HostCall):  # NumPy computes it a few times more
-                one._calls.pop(signature, None)
+                calls.pop(signature, None)
 
 
 @pytest.fixture

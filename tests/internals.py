@@ -1,10 +1,13 @@
 """Named looks inside objects of the package, for tests of what no public method tells."""
 
+from mxjax.contrib.amp import _policy, amp
 from mxjax.eager import trace
 from mxjax.eager.chunk import Retained
 from mxjax.gluon._sharding import arrays
+from mxjax.gluon.data.vision import datasets
 from mxjax.graph.lowering import Lowered
 from mxjax.kernel import arguments, policy
+from mxjax.ops import registry
 from mxjax.profiler import _profiler as recorder  # noqa: F401  the events of `mx.profiler`
 
 
@@ -38,6 +41,21 @@ def lowered(symbol):
 def loops_of(graph):
     """Returns the loops that a plan has made of repetitions."""
     return [part.loop for part in graph._rolled() if part.loop]
+
+
+def stretches_of(graph):
+    """Returns the stretches of a plan, in each of which the backward computes all values again or none."""
+    return graph._stretches()
+
+
+def shared_forms(block):
+    """Returns the forms of a hybridized block's graph, which it shares with graphs that are alike."""
+    return block._cached_op._forms
+
+
+def forget_operator(name):
+    """Removes an operator that a test has defined."""
+    registry._REGISTRY.pop(name, None)
 
 
 def graph_of(block):
@@ -75,9 +93,19 @@ def holds_derived(derived):
     return derived.kept is not None
 
 
+def inputs_of(program):
+    """Returns the names of a program's inputs."""
+    return program._names
+
+
+def has_programs(function):
+    """Returns whether XLA has compiled anything of a function of `jax.jit`."""
+    return function._cache_size() > 0
+
+
 def forget_calls(rewriter):
     """Has a module of `mxjax.passes` make its equations anew."""
-    rewriter._call.cache_clear()
+    rewriter.equation_of.cache_clear()
 
 
 def numbers_there():
@@ -158,6 +186,28 @@ def set_scale(scaler, scale, steps):
     scaler._unskipped = steps
 
 
+def end_amp():
+    """Switches automatic mixed precision off, as in a process that has never used it."""
+    _policy.uninstall()
+    amp._state.update(scaler=None, used=False)
+
+
+def change_updates(optimizer, change):
+    """Passes the name and the options of the operator that updates a weight through a function each time."""
+    plain = optimizer._operator
+    optimizer._operator = lambda weight, state: change(*plain(weight, state))
+
+
+def has_begun(step):
+    """Returns whether a `TrainStep` has placed its parameters."""
+    return step._begun
+
+
+def begin(step, *inputs):
+    """Gives a `TrainStep` its parameters and states, as its first call does."""
+    step._initialize(inputs)
+
+
 def trainer_of(step):
     """Returns the trainer of a `TrainStep`."""
     return step._trainer
@@ -168,6 +218,27 @@ def executors_of(module):
     return module._exec_group
 
 
+# ------------------------------------------------------------ stores
+def values_of(store):
+    """Returns the values that a store keeps, by key."""
+    return store._values
+
+
+def shards_of(store, key):
+    """Returns (server, first row, end) of the parts in which servers keep a value."""
+    return store._shards(key)
+
+
+def collectives_of(store):
+    """Returns what a synchronous store computes together with the other workers."""
+    return store._workers
+
+
+def compression_of(store):
+    """Returns the compression of gradients that a store was given, or None."""
+    return store._wire
+
+
 # ------------------------------------------------------------ processes
 def pool_of(loader):
     """Returns the worker processes of a `DataLoader`, as a pool."""
@@ -175,13 +246,29 @@ def pool_of(loader):
 
 
 def workers_of(pool):
-    """Returns the worker processes of a pool."""
+    """Returns the worker processes of a pool, or the worker threads of an engine."""
     return pool._workers
 
 
 def decoders_of(batches):
     """Returns the worker processes of an iterator over records, as a pool, or None."""
     return batches.handle._processes
+
+
+def decodes_by_processes(batches):
+    """Returns whether processes decode an iterator's records; starts them where that is worth while."""
+    handle = batches.handle
+    return handle._reader.submit(handle._started).result()
+
+
+def rooms_of(batches):
+    """Returns the memory of earlier batches, which an iterator over records uses again."""
+    return batches.handle._rooms
+
+
+def read_ahead(batches):
+    """Returns the batches that an iterator over records reads ahead, as futures."""
+    return batches.handle._ahead
 
 
 def forgotten(pool):
@@ -197,3 +284,11 @@ def channel_of(peer):
 def is_retained(array):
     """Returns whether a training step retains an array's value, so that the array itself shows none."""
     return type(chunk_of(array).stash) is Retained
+
+
+# ------------------------------------------------------------ files
+def read_mnist(folder, name):
+    """Reads a file of pictures as the data set of handwritten digits does, once it has been downloaded."""
+    data = datasets.MNIST.__new__(datasets.MNIST)
+    data._root = folder
+    data._read((name, ""), 16)

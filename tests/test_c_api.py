@@ -156,7 +156,7 @@ def test_parts_of_graphs_by_names_of_operators(backend, monkeypatch):
         monkeypatch.setenv("MXNET_SUBGRAPH_BACKEND", backend)
         for bound in (symbol.bind(mx.cpu(), executor.arg_dict, grad_req="null"),
                       symbol.simple_bind(mx.cpu(), grad_req="null")):
-            assert _operators(bound._symbol) == ["_CachedOp", "tanh"]
+            assert _operators(bound.get_optimized_symbol()) == ["_CachedOp", "tanh"]
             bound.copy_params_from(executor.arg_dict)
             np.testing.assert_allclose(bound.forward()[0].asnumpy(), expected, rtol=1e-6)
     finally:

@@ -27,7 +27,7 @@ def test_a_run_goes_on_where_it_was(accelerator, monkeypatch, tmp_path, capsys):
         ran.append(stage)
         result.write_text(json.dumps({"step ms": steps[stage]} if stage in steps else {"device": "none"}))
         return (1 if ran.count("flax:lstm") == 1 and stage == "flax:lstm" else 0), "what it printed"
-    monkeypatch.setattr(accelerator, "_run", run)
+    monkeypatch.setattr(accelerator, "run_stage", run)
     monkeypatch.setattr(sys, "argv", ["accelerator.py", "--out", str(out), "--only", "^(about|train:lstm|flax:lstm)$"])
     assert accelerator.main() == 0 and ran == ["about", "train:lstm", "flax:lstm"]
     known = json.loads(out.read_text())
@@ -45,7 +45,7 @@ def test_a_stage_that_takes_too_long_ends_with_its_processes(accelerator, monkey
                       "print(child.pid, flush=True)\ntime.sleep(60)\n")
     monkeypatch.setattr(accelerator, "__file__", str(script))
     monkeypatch.setattr(accelerator, "MARGIN", 1)
-    status, log = accelerator._run("about", 0, tmp_path / "result.json")
+    status, log = accelerator.run_stage("about", 0, tmp_path / "result.json")
     assert status is None
     state, end = Path(f"/proc/{int(log)}/stat"), time.monotonic() + 10
     while state.exists() and state.read_text().split()[2] != "Z" and time.monotonic() < end:

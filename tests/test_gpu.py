@@ -12,7 +12,7 @@ import mxjax as mx
 from mxjax import autograd, gluon
 from mxjax.gluon import nn
 
-from .internals import updater_of
+from .internals import updater_of, values_of
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not mx.context.num_gpus(), reason="JAX sees no GPU")]
 GPU, CPU = mx.gpu(0), mx.cpu()
@@ -490,7 +490,7 @@ def test_a_store_updates_where_the_gradients_are(kind, place):
         store.push([0, 1], [gradient, gradient])
         store.pull([0, 1], out=out)
     assert out[1].asnumpy().tolist() == np.full((3, 4), 1 - 0.5 - 0.95, "f").tolist()
-    assert store._values[0].context == place and updater_of(store).states[0].context == place
+    assert values_of(store)[0].context == place and updater_of(store).states[0].context == place
     here = mx.nd.zeros((3, 4), ctx=CPU)
     store.pull(0, out=here)
     assert here.asnumpy().tolist() == out[0].asnumpy().tolist()

@@ -18,7 +18,7 @@ from mxjax.plan.figures import figures
 from mxjax.plan.largest import largest
 from mxjax.symbol import _plan as graph_plans
 
-from .internals import has_values, states_of, trainer_of
+from .internals import begin, has_values, states_of, trainer_of
 
 COMPILERS = {"v5e:2x2": "libtpu", "h100": "jax_plugins.xla_cuda12"}
 
@@ -265,10 +265,10 @@ def test_a_planned_step_is_the_step_and_changes_nothing(step, monkeypatch, done)
     assert kinds["inputs"].split and sorted(s.shape for s in kinds["inputs"].arguments) == [(4, 3), (4, 6)]
     assert kinds["parameters"].kept and kinds["optimizer states"].kept and kinds["auxiliary states"].kept
     sizes = sum(int(np.prod(s.shape)) for s in kinds["parameters"].arguments)
-    params = step._net.collect_params()
+    params = step.net.collect_params()
     assert sizes == sum(int(np.prod(p.shape)) for p in params.values() if p.grad_req != "null")
-    assert done or not states_of(trainer_of(step)) and not has_values(step._net[0].weight)
-    step._initialize((data, label))
+    assert done or not states_of(trainer_of(step)) and not has_values(step.net[0].weight)
+    begin(step, data, label)
     made = jax.eval_shape(program, *[s for g in groups for s in g.arguments])
     assert sorted(m.shape for m in made if m.shape == (4,)) == [(4,)]  # the loss
     before = {name: p.data().asnumpy() for name, p in params.items()}

@@ -11,10 +11,6 @@ from mxjax.log import get_logger
 from mxjax.name import NameManager, Prefix
 
 
-def current(kind):
-    return kind._current.value
-
-
 def test_names_count_up_per_kind():
     names = NameManager()
     assert [names.get(None, "a"), names.get("", "a"), names.get(None, "b"), names.get("x", "a")] \
@@ -23,18 +19,19 @@ def test_names_count_up_per_kind():
 
 
 def test_scopes_nest_and_restore():
-    outer = current(NameManager)
+    outer = NameManager.innermost()
     with Prefix("p_") as prefix, prefix, NameManager() as inner:
-        assert current(NameManager) is inner
+        assert NameManager.innermost() is inner
         with prefix:
-            assert current(NameManager) is prefix
-    assert current(NameManager) is outer
+            assert NameManager.innermost() is prefix
+    assert NameManager.innermost() is outer
 
 
 def test_a_thread_has_its_own():
     seen = []
     with NameManager() as mine, AttrScope(a="1"):
-        thread = threading.Thread(target=lambda: seen.append((current(NameManager), current(AttrScope).get(None))))
+        thread = threading.Thread(
+            target=lambda: seen.append((NameManager.innermost(), AttrScope.innermost().get(None))))
         thread.start()
         thread.join()
     assert seen[0][0] is not mine and seen[0][1] == {}
@@ -51,7 +48,7 @@ def test_two_threads_may_be_in_one_scope():
                 if k:
                     left.wait(60)  # the first thread leaves first
             left.set()
-            after[k] = current(NameManager)
+            after[k] = NameManager.innermost()
     threads = [threading.Thread(target=enter, args=(k,)) for k in range(2)]
     for thread in threads:
         thread.start()
@@ -75,7 +72,7 @@ def test_current_is_deprecated_but_works():
         before = AttrScope.current
     try:
         AttrScope.current = AttrScope(x="1")
-        assert current(AttrScope).get(None) == {"x": "1"}
+        assert AttrScope.innermost().get(None) == {"x": "1"}
     finally:
         AttrScope.current = before
 

@@ -23,7 +23,7 @@ if sys.platform != "win32":
 __all__ = ["check_unpacked", "numbered_lines", "read_packed", "reading", "refusals", "replacing", "together", "unpack",
            "write_file"]
 
-_ENDING = ".mxjax-tmp"
+ENDING = ".mxjax-tmp"
 _REFUSED = {FileNotFoundError: MissingFile, PermissionError: ForbiddenFile, IsADirectoryError: FolderForFile,
             NotADirectoryError: FileForFolder}
 _PATIENCE = 2.0  # seconds that a copy waits for another one
@@ -227,7 +227,7 @@ def reading(source: str | os.PathLike[str], what: str) -> Iterator[None]:
             the access; each is both an MXNetError and the OSError that Python raises.
     """
     one = object()
-    _being_read[one] = os.path.realpath(source)
+    being_read[one] = os.path.realpath(source)
     try:
         yield
     except MXNetError as error:
@@ -243,7 +243,7 @@ def reading(source: str | os.PathLike[str], what: str) -> Iterator[None]:
         raise MXNetError(f"{os.fspath(source)} cannot be read as {what}: {type(error).__name__}"
                          f"{': ' + told if told else ''}") from error
     finally:
-        del _being_read[one]
+        del being_read[one]
 
 
 def numbered_lines(path: str | os.PathLike[str], what: str, encoding: str | None = None) -> Iterator[tuple[int, str]]:
@@ -269,7 +269,7 @@ def numbered_lines(path: str | os.PathLike[str], what: str, encoding: str | None
             raise MXNetError(f"{os.fspath(path)} cannot be read as {what} after line {number}: {error}") from error
 
 
-_being_read: dict[object, str] = {}  # the paths of files that the library's readers are in
+being_read: dict[object, str] = {}  # the paths of files that the library's readers are in
 
 
 def _status(path: str) -> os.stat_result | None:
@@ -286,7 +286,7 @@ class _New:
         self.path, self.given = path, given  # the latter may be the number of an open file
         self.folder, self.name = os.path.split(path)
         self.beginning = f".{self.name[:50]}."
-        self.temporary = os.path.join(self.folder, f"{self.beginning}{secrets.token_hex(8)}{_ENDING}")
+        self.temporary = os.path.join(self.folder, f"{self.beginning}{secrets.token_hex(8)}{ENDING}")
         self._held: int | None = None
         self._nameless = False
 
@@ -380,7 +380,7 @@ class _New:
         with contextlib.suppress(OSError), os.scandir(self.folder) as entries:
             for entry in entries:
                 name = entry.name
-                if name.startswith(self.beginning) and name.endswith(_ENDING) and len(name) == length:
+                if name.startswith(self.beginning) and name.endswith(ENDING) and len(name) == length:
                     with contextlib.suppress(OSError):
                         self._remove_abandoned(entry)
 
@@ -402,7 +402,7 @@ def _is_known_otherwise(old: os.stat_result, path: str) -> bool:
         return False
     if old.st_size == 0 or old.st_nlink > 1:
         return True
-    handles = -list(_being_read.values()).count(path)  # the library's own readers want the old content or the new
+    handles = -list(being_read.values()).count(path)  # the library's own readers want the old content or the new
     for folder in _HANDLES:
         with contextlib.suppress(OSError):
             for number in os.listdir(folder):

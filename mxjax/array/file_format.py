@@ -42,7 +42,7 @@ _LIST, _V1, _V2, _V3 = 0x112, 0xF993FAC8, 0xF993FAC9, 0xF993FACA
 STYPES = {0: "default", 1: "row_sparse", 2: "csr"}
 _NPZ_PARTS = {"csr": ("data", "indices", "indptr"), "row_sparse": ("data", "indices")}  # entries of an archive
 _MOST_DIMENSIONS = 64
-_HEADER, _SLAB, _LARGE = 1 << 9, 1 << 24, 1 << 23  # bytes: of a read header, of a slab, for two threads
+_HEADER, _SLAB, LARGE = 1 << 9, 1 << 24, 1 << 23  # bytes: of a read header, of a slab, for two threads
 _AT_ONCE = 500  # arrays per system call, with the headers in between (Linux accepts 1024 buffers)
 
 
@@ -141,7 +141,7 @@ class _Reader:
         if not isinstance(content, int):
             for values, offset in pieces:
                 values[:] = np.frombuffer(content, np.uint8, len(values), offset)
-        elif sum(len(values) for values, _ in pieces) < _LARGE:
+        elif sum(len(values) for values, _ in pieces) < LARGE:
             self._read(content, pieces)
         else:
             half = (pieces[0][1] + self.offset) // 2

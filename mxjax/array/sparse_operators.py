@@ -143,12 +143,14 @@ def _dense_gradient(kernel: Kernel, arrays: Sequence[NDArray], extras: tuple) ->
     return gradient
 
 
-def _scipy(array: CSRNDArray) -> Any:
+def as_scipy(array: CSRNDArray) -> Any:
+    """Returns an array as a SciPy matrix, which may share its memory."""
     from scipy.sparse import csr_matrix as matrix
     return matrix(tuple(map(_host, array.parts)), shape=array.shape)
 
 
-def _csr(matrix: Any, like: NDArray) -> CSRNDArray:
+def from_scipy(matrix: Any, like: NDArray) -> CSRNDArray:
+    """Returns a SciPy matrix as an array with sorted columns, of the dtype and on the context of another array."""
     matrix = matrix.tocsr()
     if not matrix.has_sorted_indices:  # not in place: the values may be the memory of an array
         matrix = matrix.sorted_indices()
@@ -233,7 +235,7 @@ def _elementwise(function: np.ufunc, of_matrices: Callable[[Any, Any], Any]) -> 
         if a.shape != b.shape:
             return None
         if isinstance(a, CSRNDArray) and isinstance(b, CSRNDArray):
-            return _csr(of_matrices(_scipy(a), _scipy(b)), a)
+            return from_scipy(of_matrices(as_scipy(a), as_scipy(b)), a)
         if isinstance(a, RowSparseNDArray) and isinstance(b, RowSparseNDArray):
             return _joined(function, a, b)
         return None
@@ -274,7 +276,7 @@ def _multiply(c: SparseCall) -> Any:
     if isinstance(a, CSRNDArray) and b.dense:
         return a.with_values(_dense(_host(a.data) * _host(b)[_row_numbers(a), _host(a.indices)], a))
     if isinstance(a, CSRNDArray) and isinstance(b, CSRNDArray):
-        return _csr(_scipy(a).multiply(_scipy(b)), a)
+        return from_scipy(as_scipy(a).multiply(as_scipy(b)), a)
     if isinstance(a, RowSparseNDArray) and b.dense:
         return a.with_values(_dense(_host(a.data) * _host(b)[_host(a.indices)], a))
     if isinstance(a, RowSparseNDArray) and isinstance(b, RowSparseNDArray):
@@ -314,7 +316,7 @@ def _dot(c: SparseCall) -> Any:
     if isinstance(a, CSRNDArray):
         if turned[1] or b.stype == "csr":
             return None
-        matrix = _scipy(a)
+        matrix = as_scipy(a)
         by_rows = b.stype == "row_sparse" or b.entry is not None and b.entry[0].by_rows
 
         def gradient(head: NDArray) -> list[Any]:
@@ -330,7 +332,7 @@ def _dot(c: SparseCall) -> Any:
             result = _dense(matrix_of_them @ _gathered(b, columns), a)
         return result, gradient if a.entry is None else None
     if isinstance(b, CSRNDArray) and not turned[0]:
-        matrix = _scipy(b)
+        matrix = as_scipy(b)
         product = (matrix @ _host(a).T).T if turned[1] else (matrix.T @ _host(a).T).T
         if wanted == "default":
             return _dense(product, a)
@@ -384,7 +386,7 @@ def _reduction(c: SparseCall) -> Any:
         if len(filled):
             total[filled] = np.add.reduceat(_host(array.data), starts[filled])
     else:
-        total = np.asarray(_scipy(array).sum(axis=axis)).reshape(-1)
+        total = np.asarray(as_scipy(array).sum(axis=axis)).reshape(-1)
     if c.kernel.op.name == "mean":
         total = total / (np.prod(array.shape) if axis is None else array.shape[axis])
     if c.params["keepdims"]:
@@ -425,7 +427,7 @@ def _slice(c: SparseCall) -> Any:
     if not isinstance(array, CSRNDArray) or any(s not in (None, 1) for s in c.params["step"] or ()):
         return None
     spans = [slice(*pair) for pair in zip(c.params["begin"], c.params["end"], strict=True)]
-    return _csr(_scipy(array)[tuple(spans)], array)
+    return from_scipy(as_scipy(array)[tuple(spans)], array)
 
 
 @_form("take")
@@ -434,7 +436,7 @@ def _take(c: SparseCall) -> Any:
     if not isinstance(array, CSRNDArray) or indices.ndim != 1 or c.params["axis"] != 0 or c.params["mode"] == "raise":
         return None
     ids, count = _host(indices).astype(np.int64), array.shape[0]
-    return _csr(_scipy(array)[ids % count if c.params["mode"] == "wrap" else np.clip(ids, 0, count - 1)], array)
+    return from_scipy(as_scipy(array)[ids % count if c.params["mode"] == "wrap" else np.clip(ids, 0, count - 1)], array)
 
 
 @_form("Embedding", "_contrib_SparseEmbedding")
@@ -462,7 +464,7 @@ def _concat(c: SparseCall) -> Any:
         return None
     from scipy.sparse import vstack
     arrays = c.arrays
-    return _csr(vstack([_scipy(a) for a in arrays]), arrays[0])
+    return from_scipy(vstack([as_scipy(a) for a in arrays]), arrays[0])
 
 
 # ------------------------------------------------------------ updates of the rows that a gradient has

@@ -27,7 +27,7 @@ __all__ = ["ONES", "Totals", "add_up", "drop", "may_add", "ones", "resolved", "r
 Totals = dict[tuple[Node, int], Any]  # gradients by node and output number
 ONES: Any = object()  # marks the default gradient of a head until it is needed
 
-_ADD = Kernel("gradient accumulation", lambda a, b: (a + b.astype(a.dtype),), 2, 1, options={"any_size": True},
+ADD = Kernel("gradient accumulation", lambda a, b: (a + b.astype(a.dtype),), 2, 1, options={"any_size": True},
               form=FunctionForm(lambda a, b: a + to_dtype(b, a.dtype), copies=True))
 _ones_known: dict[Any, Any] = Bounded(16)  # of at most 1 or 2 MB
 
@@ -37,7 +37,7 @@ def add_up(old: Any, grad: Any, ctx: Context) -> Any:
     if isinstance(old, Handle) and (isinstance(grad, Handle) or state.recording):
         return cast(Any, old) + grad  # by the arrays' operators
     values = [v.read() if isinstance(v, Handle) else v for v in (old, grad)]
-    return perform(_ADD, values, ctx, values[1].dtype in X64_DTYPES)[0]
+    return perform(ADD, values, ctx, values[1].dtype in X64_DTYPES)[0]
 
 
 def resolved(entry: tuple[Node, int], totals: Totals) -> Any:
@@ -91,7 +91,7 @@ def store(node: Node, slots: Sequence[Any]) -> None:
     if node.req == "write":
         _put(target, value)
     elif target.region is None and not isinstance(grad, Handle) and state.trace is None:
-        target.update(_ADD, [None, value])
+        target.update(ADD, [None, value])
     else:
         with exclusive([chunk]):
             _put(target, target + value)

@@ -18,7 +18,7 @@ class _Local(threading.local):
 
 
 local = _Local()
-_callbacks: list[Callable[[], Any]] = []
+callbacks: list[Callable[[], Any]] = []
 
 
 def bulk_size() -> int:
@@ -36,7 +36,7 @@ def on_bulk_exit(callback: Callable[[], Any]) -> Callable[[], Any]:
     Returns:
         `callback`, so that this can be used as a decorator.
     """
-    _callbacks.append(callback)
+    callbacks.append(callback)
     return callback
 
 
@@ -60,7 +60,7 @@ def set_bulk_size(size: int) -> int:
         raise MXNetError(f"set_bulk_size: expected 0 or more operations, got {size}")
     previous, local.size = local.size, size
     first_error = None
-    for callback in tuple(_callbacks):
+    for callback in tuple(callbacks):
         try:
             callback()
         except BaseException as error:

@@ -60,7 +60,7 @@ class Backend:
         return symbol
 
 
-_BACKENDS: dict[str, Backend] = {}
+BACKENDS: dict[str, Backend] = {}
 
 
 def register_backend(name: str) -> Callable[[type[Backend]], type[Backend]]:
@@ -69,7 +69,7 @@ def register_backend(name: str) -> Callable[[type[Backend]], type[Backend]]:
     def decorate(cls: type[Backend]) -> type[Backend]:
         if not (isinstance(cls, type) and issubclass(cls, Backend)):
             raise TypeError(f"a backend must be a class derived from Backend, got {cls!r}")
-        _BACKENDS[name] = cls()
+        BACKENDS[name] = cls()
         return cls
     return decorate
 
@@ -85,7 +85,7 @@ class _Named(Backend):
 
 
 for _name in ("XLA", "default", "default_v2", "MKLDNN", "MKLDNN_QUANTIZE"):
-    _BACKENDS[_name] = _Named()
+    BACKENDS[_name] = _Named()
 
 
 def choose_operators(name: str, operators: Collection[str]) -> None:
@@ -103,7 +103,7 @@ def choose_operators(name: str, operators: Collection[str]) -> None:
 def for_binding(symbol: Any) -> Any:
     """Returns the graph, rewritten by the backend that MXNET_SUBGRAPH_BACKEND names, if it exists."""
     name = settings.SUBGRAPH_BACKEND()
-    return symbol.optimize_for(name) if name in _BACKENDS else symbol
+    return symbol.optimize_for(name) if name in BACKENDS else symbol
 
 
 def find(name: str) -> Backend:
@@ -112,10 +112,10 @@ def find(name: str) -> Backend:
     Raises:
         MXNetError: there is none.
     """
-    if name not in _BACKENDS:
+    if name not in BACKENDS:
         raise MXNetError(f"SubgraphProperty {name} is not found in SubgraphBackendRegistry: there are "
-                         f"{', '.join(sorted(_BACKENDS))}")
-    return _BACKENDS[name]
+                         f"{', '.join(sorted(BACKENDS))}")
+    return BACKENDS[name]
 
 
 def optimize(symbol: Any, name: str, args: dict[str, Any] | None, aux: dict[str, Any] | None,
@@ -126,10 +126,10 @@ def optimize(symbol: Any, name: str, args: dict[str, Any] | None, aux: dict[str,
     Raises:
         RuntimeError: the backend created parameters, and there is no dictionary for them.
     """
-    if name not in _BACKENDS:
+    if name not in BACKENDS:
         _log.error("Error optimizing for backend '%s' cannot be found", name)
         return symbol.__copy__()
-    backend, arrays = _BACKENDS[name], (dict(args or {}), dict(aux or {}))
+    backend, arrays = BACKENDS[name], (dict(args or {}), dict(aux or {}))
     result = backend.transform(symbol.__copy__(), *arrays, **options)
     result = partition(result, backend.select, lambda part: backend.subgraph(part, *arrays, **options))
     names = set(result.list_arguments()), set(result.list_auxiliary_states())

@@ -21,7 +21,7 @@ __all__ = ["Loop", "Row", "as_rows", "find_loops", "joined", "run_loop"]
 
 _TIMES, _LEAST, _MOST = 5, 4, 1024  # minimum number of repetitions; minimum and maximum number of nodes in one
 _ALONE = 20  # total number of nodes if nothing is carried
-_EFFORT = 32  # number of nodes examined per node of the graph
+EFFORT = 32  # number of nodes examined per node of the graph
 _FEW_PARTS = 4  # runs of rows, and other values, that are concatenated
 _MADE, _BEFORE, _SAME, _EACH = range(4)  # sources of an input
 
@@ -157,7 +157,7 @@ def find_loops(steps: Sequence[Node], outputs: Sequence[Entry]) -> list[Loop]:
     place = {id(node): i for i, node in enumerate(steps)}
     free = np.ones(len(steps), bool)
     results = []
-    effort, most = _EFFORT * len(steps), min(len(steps) // _TIMES, _MOST) + 1
+    effort, most = EFFORT * len(steps), min(len(steps) // _TIMES, _MOST) + 1
     # short periods first; otherwise several repetitions would form one of a longer period
     for periods, follows in ((range(1, _LEAST), False), (range(_LEAST, most), True), (range(_LEAST, most), False)):
         for period in periods:
@@ -165,7 +165,7 @@ def find_loops(steps: Sequence[Node], outputs: Sequence[Entry]) -> list[Loop]:
             for start, end in _runs(alike, max(period * (_TIMES - 1), _ALONE - period if period < _LEAST else 1)):
                 loop, first = None, start
                 while loop is None and first < min(start + period, end) and effort > 0:
-                    loop = _loop(steps, place, first, period, (end + period - first) // period)
+                    loop = loop_at(steps, place, first, period, (end + period - first) // period)
                     loop = loop if loop is not None and (_follows(loop) if follows else not loop.carried) else None
                     first, effort = first + 1, effort - period
                 if loop is not None:
@@ -196,7 +196,7 @@ def _runs(alike: np.ndarray, least: int) -> Iterator[tuple[int, int]]:
             yield begin, end
 
 
-def _loop(steps: Sequence[Node], place: dict[int, int], start: int, period: int, most: int) -> Loop | None:
+def loop_at(steps: Sequence[Node], place: dict[int, int], start: int, period: int, most: int) -> Loop | None:
     """Returns the loop whose first repetition begins at `start`; None if the nodes match, but not their inputs."""
     def sources(turn: int) -> list[list[tuple[int, Any]]]:
         """Returns the sources of the inputs of a repetition; values from before all repetitions are identified by their

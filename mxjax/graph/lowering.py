@@ -260,7 +260,7 @@ class Lowered:
             values[id(node), 0] = value
         kernels, extras = self.kernels_for(args, aux, train), []
         draws = sum(kernel.uses_key for kernel in kernels)
-        drawn = None if _is_key(key) else iter(self._unpacked(key) if len(key) < draws else key)
+        drawn = None if _is_key(key) else iter(self.unpacked(key) if len(key) < draws else key)
         for number, (node, kernel) in enumerate(zip(self.steps, kernels, strict=True)):
             extras.append([node.params[n] for n in kernel.dynamic])
             if kernel.uses_key:
@@ -474,7 +474,7 @@ class Lowered:
                 whole[i] = None
         return tuple([values for values in whole if values is not None])
 
-    def _unpacked(self, key: Sequence[Any]) -> list[Any]:
+    def unpacked(self, key: Sequence[Any]) -> list[Any]:
         """Returns the draws that were passed to `packed`."""
         places: dict[int, Sequence[int]] = {group[0]: group for group in self._drawn_in_loops()}
         others = {i for group in places.values() for i in group[1:]}

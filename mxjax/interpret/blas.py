@@ -21,7 +21,8 @@ _installed = importlib.util.find_spec("threadpoolctl") is not None  # otherwise 
 
 
 @functools.cache
-def _libraries() -> list[Any]:
+def controllers() -> list[Any]:
+    """Returns the controllers of the BLAS that NumPy uses, by which its threads are limited."""
     if not _installed:
         return []
     import threadpoolctl
@@ -47,15 +48,15 @@ class _SingleThread:
     def __enter__(self) -> None:
         with self._lock:
             if not self._blocks:  # otherwise another block may have set it
-                self._before = [library.num_threads for library in _libraries()]
+                self._before = [library.num_threads for library in controllers()]
             self._blocks += 1
-        for library in _libraries():
+        for library in controllers():
             library.set_num_threads(1)
 
     def __exit__(self, kind: type | None, error: BaseException | None, traceback: TracebackType | None) -> None:
         with self._lock:
             self._blocks -= 1
-        for library, number in zip(_libraries(), self._before, strict=False):
+        for library, number in zip(controllers(), self._before, strict=False):
             library.set_num_threads(number)
 
 

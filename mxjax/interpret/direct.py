@@ -77,7 +77,7 @@ class Form(NamedTuple):
         return Work(2.0 * sum([math.prod(shape) for shape in shapes if shape is not None]))
 
 
-_forms: dict[str, Form] = {}
+forms: dict[str, Form] = {}
 _FAMILIES = ("elementwise", "arithmetic", "activations", "products", "convolutions", "pooling", "normalization",
              "losses", "ctc", "boxes", "reductions", "shapes", "indexing", "creation", "recurrent", "updates")
 
@@ -92,7 +92,7 @@ def numpy_form(*names: str, **fields: Any) -> Callable[[Callable[..., Any]], Cal
     """
     def register(forward: Callable[..., Any]) -> Callable[..., Any]:
         for name in names:
-            _forms[name] = Form(forward, **fields)
+            forms[name] = Form(forward, **fields)
         return forward
     return register
 
@@ -101,7 +101,7 @@ def numpy_form(*names: str, **fields: Any) -> Callable[[Callable[..., Any]], Cal
 def form_of(name: str) -> Form | None:
     """Returns the NumPy form of an operator; None if it has none."""
     _load()
-    return _forms.get(name)
+    return forms.get(name)
 
 
 @functools.cache

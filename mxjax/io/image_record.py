@@ -67,7 +67,7 @@ def _planes(pixels: np.ndarray, mirrored: bool) -> np.ndarray:
     return planes
 
 
-def _read_labels(path: str, width: int) -> dict[int, np.ndarray] | None:
+def read_labels(path: str, width: int) -> dict[int, np.ndarray] | None:
     """Labels by the images' numbers, of an image list; None without one.
 
     Raises:
@@ -235,7 +235,7 @@ def ImageRecordIter(p: ImageParameters) -> RecordBatches:  # noqa: N802
     """
     _check(p, "ImageRecordIter")
     dtype = np.dtype(p.dtype or "float32")
-    labels = _read_labels(p.path_imglist, p.label_width)
+    labels = read_labels(p.path_imglist, p.label_width)
     augment, normalize = Augmenter(p), _Normalizer(p, dtype, p.max_random_contrast, p.max_random_illumination)
 
     def augmented(record: bytes, rng: Draws | Random) -> np.ndarray:
@@ -308,7 +308,7 @@ def ImageDetRecordIter(p: DetParameters) -> RecordBatches:  # noqa: N802
         MXNetError: as in `ImageRecordIter`; also if a label is malformed or wider than `label_pad_width`.
     """
     _check(p, "ImageDetRecordIter")
-    labels = _read_labels(p.path_imglist, p.label_width)
+    labels = read_labels(p.path_imglist, p.label_width)
     augment, normalize = DetAugmenter(p), _Normalizer(p, np.dtype(np.float32))
 
     def raw(header: recordio.IRHeader) -> np.ndarray:

@@ -133,7 +133,7 @@ class StreamedRecords(_Rounds):
         self._ends = np.cumsum([os.path.getsize(path) for path in paths])
         self.extent = {"bytes": int(self._ends[-1])}
         pieces = math.ceil(self._ends[-1] * 1.1 / (num_parts * (chunk_size << 20))) if chunk_size else 1
-        self._pieces = [(part_index * pieces + i, num_parts * pieces) for i in range(pieces)]
+        self.pieces = [(part_index * pieces + i, num_parts * pieces) for i in range(pieces)]
         self._seed_of_pieces = _SEED_OF_PIECES + part_index + num_parts + pieces + chunk_seed
         self._order_of: int | None = None  # the round whose order of pieces the next is
         self._counts: dict[int, list[int]] = {}  # of the records in a piece's chunks, where they are known
@@ -142,7 +142,7 @@ class StreamedRecords(_Rounds):
         """The records of a round, from one on; those before it are read too."""
         words = None if self._seed is None else self._twister(number, self._seed)
         for i in self._order(number):
-            for chunk in self._chunks(i):
+            for chunk in self.chunks(i):
                 places = range(len(chunk)) if words is None else order(words, len(chunk))
                 for place in places[start:]:
                     yield chunk[place]._replace(number=place)
@@ -152,21 +152,21 @@ class StreamedRecords(_Rounds):
     def _lengths(self, number: int) -> Iterable[int]:
         for i in self._order(number):
             if i not in self._counts:
-                for _ in self._chunks(i):
+                for _ in self.chunks(i):
                     pass
             yield from self._counts[i]
 
     def _order(self, number: int) -> list[int]:
         """Returns the order of the pieces in a round, which is that of the round before, shuffled."""
         if self._order_of is None or number < self._order_of:
-            self._order_of, self._next = -1, list(range(len(self._pieces)))
+            self._order_of, self._next = -1, list(range(len(self.pieces)))
             self._words_of_pieces = words_of(self._seed_of_pieces)
         while self._order_of < number:
             self._next = [self._next[i] for i in order(self._words_of_pieces, len(self._next))]
             self._order_of += 1
         return self._next
 
-    def _chunks(self, piece: int) -> Iterator[list[Record]]:
+    def chunks(self, piece: int) -> Iterator[list[Record]]:
         """Returns the groups that are shuffled: records that begin within so many bytes, but for the last of them.
 
         MXNet reads that one in part, and begins the next chunk with it, unless nothing comes behind it.
@@ -197,7 +197,7 @@ class StreamedRecords(_Rounds):
 
     def _read(self, piece: int) -> Iterator[tuple[int, int, Record]]:
         """(place in all files, that of its end, the record) of those that begin in a piece."""
-        number, count = self._pieces[piece]
+        number, count = self.pieces[piece]
         total = int(self._ends[-1])
         step = math.ceil(total / count / 4) * 4
         begin, end = min(step * number, total), min(step * (number + 1), total)

@@ -57,10 +57,10 @@ def _begin_in_child() -> None:
 class Ahead:
     """The programs of one function that are currently being compiled."""
 
-    __slots__ = ("_programs",)
+    __slots__ = ("programs",)
 
     def __init__(self) -> None:
-        self._programs: dict[tuple, tuple[Var, Any]] = Bounded(_MOST)
+        self.programs: dict[tuple, tuple[Var, Any]] = Bounded(_MOST)
 
     def begin(self, args: Sequence[Any], name: str, lower: Callable[[], tuple[Any, Callable[[], object]]]) -> Var:
         """Starts to compile the program for these arguments in the engine, unless that is already running.
@@ -75,11 +75,11 @@ class Ahead:
             The engine's variable, which becomes available when the program is compiled.
         """
         key = _key(args)
-        var, program = self._programs.get(key, (None, None))
+        var, program = self.programs.get(key, (None, None))
         if var is None:
             program, compiles = lower()
             var = engine.get().new_variable()
-            self._programs[key] = var, program
+            self.programs[key] = var, program
 
             def compile_it(_: object, done: Callable[[], None]) -> None:
                 try:
@@ -95,7 +95,7 @@ class Ahead:
 
     def take(self, args: Sequence[Any]) -> Any:
         """Returns the program for these arguments once it is compiled; None if its compilation was not started."""
-        var, program = self._programs.pop(_key(args), (None, None))
+        var, program = self.programs.pop(_key(args), (None, None))
         if var is not None:
             engine.get().wait_for_var(var)
         return program

@@ -34,7 +34,7 @@ class ProgramBudget:
     def __init__(self) -> None:
         self.short, self.held, self.most = False, 0, _most_bytes()
         self.several = self.compiled = False
-        self._all: weakref.WeakSet[Any] = weakref.WeakSet()
+        self.functions: weakref.WeakSet[Any] = weakref.WeakSet()
         self._left: list[tuple] = []  # programs that a forked child has set aside
         self._lock = threading.Lock()
         self._noted, self._limit = 0, math.inf
@@ -43,7 +43,7 @@ class ProgramBudget:
 
     def add(self, one: object) -> None:
         with self._lock:
-            self._all.add(one)
+            self.functions.add(one)
 
     def note(self, size: int = 0, seldom: bool = False) -> None:
         """Registers a new signature or a program of about this size, and occasionally checks the total.
@@ -61,19 +61,19 @@ class ProgramBudget:
 
     def _many(self) -> bool:
         with self._lock:
-            signatures = sum(one.signatures() for one in self._all)
+            signatures = sum(one.signatures() for one in self.functions)
         return signatures > MOST_SIGNATURES or self._mappings() > self._limit * MOST_MAPPINGS
 
     def begin_in_child(self) -> None:
         """Sets aside the parent's programs, which a forked child can neither call nor release."""
         self._lock = threading.Lock()
         self.short = self.several = False
-        self._left = [one.leave() for one in list(self._all)]
+        self._left = [one.leave() for one in list(self.functions)]
 
     def clear(self) -> None:
         """Drops all programs."""
         with self._lock:
-            known = list(self._all)
+            known = list(self.functions)
         for one in known:
             one.clear()
 
@@ -83,7 +83,7 @@ class ProgramBudget:
             if not self.short:
                 return
             self.short = False
-            known = list(self._all)
+            known = list(self.functions)
         known.sort(key=lambda one: (-sum(one.forms()), -one.signatures()))
         total = left = sum(one.signatures() for one in known)
         self.held = total_bytes = sum(one.held for one in known)

@@ -148,12 +148,12 @@ def _address(env: Mapping[str, str], source: str, size: int, address_name: str |
         return env[address_name], port
     nodes = env.get("SLURM_STEP_NODELIST") or env.get("SLURM_JOB_NODELIST") or env.get("SLURM_NODELIST")
     if source in ("SLURM", "Open MPI", "PMI") and nodes:  # MPI's launchers begin with the first node of an allocation
-        return _first_node(nodes), port
+        return first_node(nodes), port
     raise MXNetError(f"{source} specifies {size} workers, but not the address of worker 0: set "
                      "MXJAX_COORDINATOR=host:port for all workers, with the host of worker 0 and a free port")
 
 
-def _await_name(host: str, timeout: float) -> None:
+def await_name(host: str, timeout: float) -> None:
     """Waits until a host's name is known, where it may become so: a pod of Kubernetes has its name once it runs."""
     end = time.monotonic() + timeout
     while "KUBERNETES_SERVICE_HOST" in os.environ and time.monotonic() < end:
@@ -164,7 +164,7 @@ def _await_name(host: str, timeout: float) -> None:
             time.sleep(1)
 
 
-def _first_node(nodes: str) -> str:
+def first_node(nodes: str) -> str:
     """The first host of a list as SLURM writes it: "a[03-05,9],b" -> "a03"."""
     match = re.match(r"([^,\[]+)(?:\[([^\],-]+))?", nodes)
     if match is None:
@@ -228,12 +228,12 @@ class Cluster:
         self.serves = False  # others need this process until they leave
         self.tolerant = False  # asynchronous: others' deaths are no reason to end
         self._inbox: tuple[dict[str, Any], list[np.ndarray]] | None = None
-        self._news = threading.Condition()  # of what the scheduler tells, a failure, the end of a collective
+        self.news = threading.Condition()  # of what the scheduler tells, a failure, the end of a collective
         self._deaf = False  # no more news can come
         self._sending, self._gathering = threading.Lock(), threading.Lock()
         timeout = settings.JOIN_TIMEOUT()
         heartbeat = settings.HEARTBEAT_TIMEOUT()
-        self._grace = settings.FAILURE_GRACE()
+        self.grace = settings.FAILURE_GRACE()
         where = place.address[0]
         self.secret = secret.find(door.is_local(where))
         self._scheduler = Scheduler(
@@ -275,7 +275,7 @@ class Cluster:
                                        cluster_detection_method="deactivate",
                                        coordinator_bind_address=self._relay.address,
                                        initialization_timeout=int(timeout), heartbeat_timeout_seconds=1 << 20,
-                                       shutdown_timeout_seconds=int(self._grace) or 1)
+                                       shutdown_timeout_seconds=int(self.grace) or 1)
         except RuntimeError as error:
             self._relay.close()
             raise MXNetError(
@@ -293,29 +293,29 @@ class Cluster:
         try:
             while (message := wire.receive(self._channel)) is not None:
                 header, arrays = message
-                with self._news:
+                with self.news:
                     if header["op"] in ("gathered", "confused"):
                         self._inbox = message
                     elif header["op"] in ("lost", "back"):
                         self._noticed(header)
                     elif header["op"] in ("leaving", "left") and header["role"] == "worker":
                         self._departed(header["op"], header["rank"])
-                    self._news.notify_all()
+                    self.news.notify_all()
                 if header["op"] == "end":
                     reason = ""
                     break
         except Exception as error:  # whatever it is, who waits for news would wait for ever
             reason = f"{type(error).__name__}: {error}"
-        with self._news:
+        with self.news:
             self._deaf = True
-            if reason and not self._left:
-                self._fail(f"{self._where} is lost: {reason}; no worker can continue")
-            self._news.notify_all()
+            if reason and not self.left:
+                self.fail(f"{self._where} is lost: {reason}; no worker can continue")
+            self.news.notify_all()
 
     def _wait(self, until: Callable[[], Any], seconds: float = float("inf")) -> Any:
         """Waits until something is so, this worker has failed, or no more news can come; false: it took too long."""
-        with self._news:
-            return self._news.wait_for(lambda: until() or self.failure or self._deaf,
+        with self.news:
+            return self.news.wait_for(lambda: until() or self.failure or self._deaf,
                                        min(seconds, threading.TIMEOUT_MAX))
 
     def _noticed(self, header: dict[str, Any]) -> None:
@@ -329,7 +329,7 @@ class Cluster:
         if self.tolerant and key[0] == "worker":
             self._say(f"{text}; the others continue")
         else:
-            self._fail(text)
+            self.fail(text)
 
     def _departed(self, how: str, rank: int) -> None:
         self._using.discard(rank)
@@ -347,9 +347,9 @@ class Cluster:
 
     @busy.setter
     def busy(self, since: float) -> None:
-        with self._news:
+        with self.news:
             self._busy = since
-            self._news.notify_all()
+            self.news.notify_all()
             if since and self.gone:
                 self._begin_to_doubt()
 
@@ -358,29 +358,29 @@ class Cluster:
         since = self.busy
 
         def work() -> None:
-            with self._news:
-                if not self._wait(lambda: self.busy != since, self._grace / 2):
-                    self._fail(f"{self.gone} while this one waits for it")
+            with self.news:
+                if not self._wait(lambda: self.busy != since, self.grace / 2):
+                    self.fail(f"{self.gone} while this one waits for it")
         threading.Thread(target=work, name="mxjax-doubt", daemon=True).start()
 
-    def _fail(self, text: str) -> None:
+    def fail(self, text: str) -> None:
         """Says what has happened, now and at whatever this worker does with the others; ends it if it hangs."""
-        with self._news:
+        with self.news:
             if self.failure:
                 return
             self.failure = text
-            self._news.notify_all()
-        threading.Thread(target=self._end_later, name="mxjax-end", daemon=True).start()
+            self.news.notify_all()
+        threading.Thread(target=self.end_later, name="mxjax-end", daemon=True).start()
         self._say(text)
 
     def _say(self, text: str) -> None:
         with contextlib.suppress(OSError, ValueError):  # who read it may be dead as well
             print(f"mxjax: worker {self.rank}: {text}", file=sys.stderr, flush=True)
 
-    def _end_later(self) -> None:
+    def end_later(self) -> None:
         """XLA's collectives wait for ever for who is dead, and cannot be interrupted."""
-        time.sleep(self._grace)
-        self._say(f"ends, {self._grace:g} s after {self.failure}")
+        time.sleep(self.grace)
+        self._say(f"ends, {self.grace:g} s after {self.failure}")
         self._end()
 
     def _end(self) -> None:
@@ -420,7 +420,7 @@ class Cluster:
                 self._send({"op": "gather", "name": name}, arrays)
             except OSError as error:
                 raise self.explain(MXNetError(f"worker {self.rank}: the scheduler is lost: {error}")) from None
-            with self._news:
+            with self.news:
                 self._wait(lambda: self._inbox or self.gone and not self.tolerant, end - time.monotonic())
                 answer = self._answer()
                 if answer is None:
@@ -470,7 +470,7 @@ class Cluster:
         self._send({"op": "tolerant"})
 
     # ------------------------------------------------------------ the end
-    _left = False
+    left = False
 
     def leave(self) -> None:
         """Leaves the job. Worker 0 leaves last, because the others need its services.
@@ -478,9 +478,9 @@ class Cluster:
         After a failure this ends the process, because JAX's own shutdown would wait for dead
             processes.
         """
-        if self._left:
+        if self.left:
             return
-        self._left = True
+        self.left = True
         try:
             self._send({"op": "leaving"})
             if self.serves:
@@ -494,7 +494,7 @@ class Cluster:
         except OSError:
             pass
         if self._scheduler is not None and not self.failure:
-            self._scheduler.done.wait(self._grace)
+            self._scheduler.done.wait(self.grace)
         if self.failure and self.xla:
             self._end()
         if self._relay is not None:
@@ -529,7 +529,7 @@ def join(xla: bool = True) -> Cluster | None:
         if _cluster is None and os.environ.get(_MEMBER, str(os.getpid())) == str(os.getpid()):
             place = find_place()
             if place is not None:
-                _await_name(place.address[0], settings.JOIN_TIMEOUT())
+                await_name(place.address[0], settings.JOIN_TIMEOUT())
                 _cluster = Cluster(place, xla and settings.JOIN_XLA())
                 os.environ[_MEMBER] = str(os.getpid())  # worker processes of a data loader are no members
         return _cluster

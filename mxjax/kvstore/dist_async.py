@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["DistAsyncKVStore"]
 
 
-class _Server:
+class ServerConnection:
     """This worker's connection to one server. Requests without an answer are only sent."""
 
     def __init__(self, address: tuple[str, int], number: int, secret: bytes, timeout: float) -> None:
@@ -86,7 +86,7 @@ class DistAsyncKVStore(_Dist):
                 ports = self._cluster.gather("dist_async servers", [np.array([self._own.port])])
                 addresses = [(self._cluster.members["worker", rank]["host"], int(part[0][0]))
                              for rank, part in enumerate(ports)]
-        self._servers = [_Server(address, i, secret, 30) for i, address in enumerate(addresses)]
+        self._servers = [ServerConnection(address, i, secret, 30) for i, address in enumerate(addresses)]
 
     # ------------------------------------------------------------ who has what
     def _shards(self, key: Key) -> list[tuple[int, int, int]]:

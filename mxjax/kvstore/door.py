@@ -87,12 +87,12 @@ def connect(address: tuple[str, int], secret: bytes, purpose: str, timeout: floa
 def _introduced(sock: socket.socket, secret: bytes, purpose: str, where: str) -> Channel:
     """The caller's part of the handshake."""
     sock.settimeout(2 * _PATIENCE)
-    greeting = _exactly(sock, _GREETING)
+    greeting = exactly(sock, _GREETING)
     if greeting[:4] != _HELLO:
         raise MXNetError(f"{where}: the process listening there does not use mxjax's protocol")
     own = _place(sock) + secrets.token_bytes(_NONCE)
     sock.sendall(own + _proof(secret, "caller", purpose, greeting + own))
-    verdict = _exactly(sock, _VERDICT)
+    verdict = exactly(sock, _VERDICT)
     if verdict[:4] == _NO:
         raise MXNetError(f"{where} rejects this process: it has another secret (MXJAX_CLUSTER_TOKEN, "
                          "MXJAX_CLUSTER_TOKEN_FILE, ~/.config/mxjax/cluster-token), or it belongs to another job")
@@ -102,7 +102,8 @@ def _introduced(sock: socket.socket, secret: bytes, purpose: str, where: str) ->
     return _channel(sock, secret, purpose, said, calls=True)
 
 
-def _exactly(sock: socket.socket, length: int) -> bytes:
+def exactly(sock: socket.socket, length: int) -> bytes:
+    """Receives so many bytes; ConnectionError if the other end closes before."""
     data = b""
     while len(data) < length:
         piece = sock.recv(length - len(data))

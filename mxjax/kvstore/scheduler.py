@@ -74,7 +74,7 @@ class Scheduler:
         self.complete = False
         self.done = threading.Event()
         self.failure = ""
-        self._parts: dict[int, tuple[str, list[np.ndarray]]] = {}  # what workers have given to the gathering at hand
+        self.parts: dict[int, tuple[str, list[np.ndarray]]] = {}  # what workers have given to the gathering at hand
         self._lock = threading.RLock()
         # some more than members: who comes back may be sooner than the news that it was lost
         self._door = Door(hosts, port, secret, "scheduler", self._serve, most=2 * (workers + servers) + 8)
@@ -106,7 +106,7 @@ class Scheduler:
             member.hello["returning"] = returning
             if returning:
                 self._went.remove((member.role, member.rank))
-                self._tell_all({**member.describe(), "op": "back"})
+                self.tell_all({**member.describe(), "op": "back"})
             self.members[member.role, member.rank] = member
             self._joined.add((member.role, member.rank))
             if returning:
@@ -161,22 +161,21 @@ class Scheduler:
     def _hear(self, member: _Member, header: dict[str, Any], arrays: list[np.ndarray]) -> None:
         if header["op"] == "gather" and member.role == "worker":
             with self._lock:
-                self._parts[member.rank] = header["name"], arrays
-            self._settle()
+                self.parts[member.rank] = header["name"], arrays
+            self.settle()
         elif header["op"] in ("leaving", "bye"):
             member.leaving, member.left = True, header["op"] == "bye"
-            with self._lock:
-                self._tell_all({**member.describe(), "op": "left" if member.left else "leaving"})
+            self.tell_all({**member.describe(), "op": "left" if member.left else "leaving"})
         elif header["op"] == "tolerant":
             member.hello["tolerant"] = True
 
-    def _settle(self) -> None:
+    def settle(self) -> None:
         """Hands all parts to everybody once every worker that is still here has given its own."""
         with self._lock:  # also while telling: who is told first may leave, which nobody may hear before the parts
             present = {rank for (role, rank), m in self.members.items() if role == "worker" and not m.leaving}
-            if not self._parts or not present <= self._parts.keys():
+            if not self.parts or not present <= self.parts.keys():
                 return
-            parts, self._parts = self._parts, {}
+            parts, self.parts = self.parts, {}
             message = self._together(parts)
             for rank in parts:
                 if ("worker", rank) in self.members:
@@ -200,20 +199,22 @@ class Scheduler:
             self._went.append(key)
             if not member.left and key not in self.lost:
                 self.lost[key] = "may return" if member.hello.get("tolerant") else reason
-                self._tell_all({"op": "lost", **member.describe(), "reason": reason})
+                self.tell_all({"op": "lost", **member.describe(), "reason": reason})
             del self.members[key]
             member.channel.close()
             if member.hello.get("tolerant"):  # the others go on without it
-                self._parts.pop(member.rank, None)
-                self._settle()
+                self.parts.pop(member.rank, None)
+                self.settle()
             if self.complete and not any(role == "worker" for role, _ in self.members):
-                self._tell_all({"op": "end"})
+                self.tell_all({"op": "end"})
                 self.close()
 
-    def _tell_all(self, header: dict[str, Any]) -> None:
+    def tell_all(self, header: dict[str, Any]) -> None:
+        """Sends a message to all members."""
         message = wire.encode(header)
-        for each in list(self.members.values()):
-            each.tell(message)
+        with self._lock:
+            for each in list(self.members.values()):
+                each.tell(message)
 
     def _look_after(self) -> None:
         """Notices who has gone silent, and who never came."""
@@ -226,7 +227,7 @@ class Scheduler:
                     missing = [f"{role} {r}" for role, count in self.expected.items() for r in range(count)
                                if (role, r) not in self.members]
                     self.failure = f"{', '.join(missing)} did not join within {self.join_timeout:g} s"
-                    self._tell_all({"op": "refused", "reason": self.failure})
+                    self.tell_all({"op": "refused", "reason": self.failure})
                     self.close()
             for member in silent:
                 self._gone(member, f"it has sent no heartbeat for {self.heartbeat_timeout:g} s")

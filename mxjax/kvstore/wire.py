@@ -51,7 +51,7 @@ class Channel:
     """
 
     def __init__(self, sock: socket.socket, keys: tuple[bytes, bytes], same_machine: bool) -> None:
-        self.sock, self._seals_arrays = sock, not same_machine
+        self.sock, self.seals_arrays = sock, not same_machine
         # each goes over all that was sent so far, so a tag is right at one place of one connection only
         self._sent, self._received = (hmac.new(key, digestmod="sha256") for key in keys)
 
@@ -61,7 +61,7 @@ class Channel:
         length = sum(map(len, message)) + _TAG
         self._sent.update(head)
         parts = [head, self._sent.digest()]
-        if contents and self._seals_arrays:
+        if contents and self.seals_arrays:
             length += _TAG
             self._send_parts(parts)
             for content in contents:
@@ -128,7 +128,7 @@ class Channel:
         arrays = []
         for dtype, shape in specs:
             arrays.append(np.empty(shape, dtype))  # memory comes when it is written to: who sends nothing costs nothing
-            if not self.fill(arrays[-1].reshape(-1).view(np.uint8), self._seals_arrays):
+            if not self.fill(arrays[-1].reshape(-1).view(np.uint8), self.seals_arrays):
                 return None
         return arrays if self._ends(len(arrays)) else None
 
@@ -136,12 +136,12 @@ class Channel:
         """Receives and discards the arrays that follow a header; returns False at the end of the connection."""
         length, room = nbytes(specs), np.empty(_PIECE, np.uint8)
         for begin in range(0, length, _PIECE):
-            if not self.fill(room[:length - begin], self._seals_arrays):
+            if not self.fill(room[:length - begin], self.seals_arrays):
                 return False
         return self._ends(len(specs))
 
     def _ends(self, count: int) -> bool:
-        return not count or not self._seals_arrays or self.check_seal()
+        return not count or not self.seals_arrays or self.check_seal()
 
     def close(self) -> None:
         """Closes the connection, also for a thread that waits for it."""

@@ -49,7 +49,7 @@ class Workers:
         mesh = Mesh(np.array([first[i] for i in sorted(first)]), ("worker",))
         self._split, self._same = NamedSharding(mesh, PartitionSpec("worker")), NamedSharding(mesh, PartitionSpec())
         self._var = engine.get().new_variable("collective between workers")
-        self._bucket = settings.KVSTORE_BUCKET() << 20
+        self.bucket = settings.KVSTORE_BUCKET() << 20
         self._sum = jax.jit(lambda x: x.sum(0, dtype=x.dtype)[None], out_shardings=self._same)
         self._programs: dict[Any, Any] = {}
         self._gather = jax.jit(lambda x: x, out_shardings=self._same)
@@ -79,7 +79,7 @@ class Workers:
     def all_reduce(self, values: Sequence[jax.Array]) -> list[jax.Array]:
         """Sums each of several arrays over the workers, packed into a few buffers of one dtype each."""
         results: list[Any] = [None] * len(values)
-        for places in self._buckets(values):
+        for places in self.buckets(values):
             parts = [values[i] for i in places]
             with x64_mode(parts[0]):
                 total = self._run(self._sum, _pack(*[moved(p, self.device) for p in parts]))
@@ -88,13 +88,13 @@ class Workers:
                 results[i] = result
         return results
 
-    def _buckets(self, values: Sequence[jax.Array]) -> list[list[int]]:
+    def buckets(self, values: Sequence[jax.Array]) -> list[list[int]]:
         """Returns which arrays go together: one dtype, at most a bucket's bytes."""
         buckets: dict[Any, list[list[int]]] = {}
         filled: dict[Any, int] = {}
         for i, value in enumerate(values):
             rows = buckets.setdefault(value.dtype, [[]])
-            if filled.get(value.dtype, 0) + value.nbytes > self._bucket and rows[-1]:
+            if filled.get(value.dtype, 0) + value.nbytes > self.bucket and rows[-1]:
                 rows.append([])
                 filled[value.dtype] = 0
             rows[-1].append(i)

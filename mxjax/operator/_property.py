@@ -192,7 +192,7 @@ class _PropertyOp(registry.Op):
                  "FNumVisibleOutputs": lambda p: self._prop(p).num_visible_outputs(),
                  "FListOutputNames": lambda p: self._prop(p).list_outputs(),
                  "FMutateInputs": lambda p: self._prop(p).list_auxiliary_states()}
-        self._attrs.update(rules)
+        self.attributes.update(rules)
 
     def _prop(self, params: dict[str, Any]) -> OperatorProperty:
         key = params["kwargs"]

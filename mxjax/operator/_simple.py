@@ -98,7 +98,7 @@ class SimpleOp(registry.Op):
 
         def compute(*inputs: jax.Array, _key: jax.Array | None = None, **params: Any) -> Any:
             return function(*inputs, self._env(params, _key))
-        self._attrs["FCompute"] = compute  # not set_attr: inputs and parameters are declared, not in its signature
+        self.attributes["FCompute"] = compute  # not set_attr: inputs and parameters are declared, not in its signature
         self.kernels.clear()
         return self
 

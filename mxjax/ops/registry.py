@@ -43,7 +43,7 @@ class Op:
         self.optional_inputs: set[str] = set()
         self.variadic: str | None = None
         self.uses_train = self.uses_key = self.eager = False
-        self._attrs: dict[str, Any] = {}
+        self.attributes: dict[str, Any] = {}
         self.kernels: dict[Any, Any] = Bounded(1024)
         if function is not None:
             self.set_attr("FCompute", function)
@@ -52,7 +52,7 @@ class Op:
     def set_attr(self, key: str, value: Any) -> Self:
         """Sets any attribute; FCompute<cpu> and FCompute<gpu> are FCompute. Returns self."""
         key = key.partition("<")[0]
-        self._attrs[key] = value
+        self.attributes[key] = value
         self.kernels.clear()
         if key == "FCompute":
             self._read_signature(value)
@@ -60,7 +60,7 @@ class Op:
 
     def get_attr(self, key: str, default: Any = None) -> Any:
         """The attribute's value, or `default`."""
-        return self._attrs.get(key.partition("<")[0] if "<" in key else key, default)
+        return self.attributes.get(key.partition("<")[0] if "<" in key else key, default)
 
     def describe(self, text: str) -> Op:
         """Sets the documentation. Returns self."""
@@ -90,7 +90,7 @@ class Op:
 
     def add_argument(self, name: str, type_info: str = "NDArray-or-Symbol", description: str = "") -> Op:
         """Names the next input (in order of the calls) and documents it. Returns self."""
-        named = self._attrs.setdefault("arguments", [])
+        named = self.attributes.setdefault("arguments", [])
         named.append((name, type_info, description))
         if "NDArray" in type_info or "Symbol" in type_info:
             position = sum("NDArray" in t or "Symbol" in t for _, t, _ in named) - 1
@@ -113,12 +113,12 @@ class Op:
     def _read_signature(self, function: Callable[..., Any]) -> None:
         self.doc = self.doc or inspect.getdoc(function) or ""
         signature = inspect.signature(function).parameters
-        named = [n for n, kind, _ in self._attrs.get("arguments", ()) if "NDArray" in kind or "Symbol" in kind]
+        named = [n for n, kind, _ in self.attributes.get("arguments", ()) if "NDArray" in kind or "Symbol" in kind]
         names = []  # what `add_argument` said goes before the function's own names
         for name, p in signature.items():
             if p.kind is p.VAR_POSITIONAL:
                 self.variadic = self.variadic or "num_args"
-                self._attrs["variadic_name"] = name
+                self.attributes["variadic_name"] = name
             elif p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD):
                 names.append(named[len(names)] if len(names) < len(named) else name)
                 if p.default is not p.empty:
@@ -131,17 +131,17 @@ class Op:
     # ------------------------------------------------------------ what parameters imply
     def trains(self, params: dict[str, Any]) -> bool:
         """Returns whether the operator behaves differently in training."""
-        when = self._attrs.get("train_when")
+        when = self.attributes.get("train_when")
         return self.uses_train and (when is None or when(params))
 
     def by_rows(self, params: dict[str, Any]) -> bool:
         """Returns whether the operator looks up rows of a table whose gradient may be row_sparse."""
-        when = self._attrs.get("rows_when")
+        when = self.attributes.get("rows_when")
         return when is not None and when(params)
 
     def keeps_result(self, params: dict[str, Any]) -> bool:
         """Returns whether a recorded call keeps its result in place of its only input."""
-        when = self._attrs.get("keeps_result_when")
+        when = self.attributes.get("keeps_result_when")
         return when is not None and when(params)
 
     @property
@@ -166,12 +166,12 @@ class Op:
 
     def require_arrays(self, count: int) -> None:
         """Raises MXNetError if a variadic operator receives no array."""
-        if not count and self.variadic and not self.input_names and "FListInputNames" not in self._attrs:
+        if not count and self.variadic and not self.input_names and "FListInputNames" not in self.attributes:
             raise MXNetError(f"operator {self.name} requires at least one array")
 
     def inputs(self, params: dict[str, Any], count: int | None = None) -> list[str]:
         """Names of the inputs; `count` is their number for a variadic operator."""
-        rule = self._attrs.get("FListInputNames")
+        rule = self.attributes.get("FListInputNames")
         if rule is not None:
             return list(rule(params))
         if self.variadic:
@@ -180,19 +180,19 @@ class Op:
 
     def num_outputs(self, params: dict[str, Any]) -> int:
         """Returns the number of outputs, including internal ones."""
-        number: int | Rule = self._attrs.get("FNumOutputs", 1)
+        number: int | Rule = self.attributes.get("FNumOutputs", 1)
         return number if isinstance(number, int) else number(params)
 
     def num_visible(self, params: dict[str, Any]) -> int:
         """Returns the number of outputs that are visible to users."""
-        number: int | Rule | None = self._attrs.get("FNumVisibleOutputs")
+        number: int | Rule | None = self.attributes.get("FNumVisibleOutputs")
         if number is None:
             return self.num_outputs(params)
         return number if isinstance(number, int) else number(params)
 
     def output_names(self, params: dict[str, Any]) -> list[str]:
         """Names of the outputs: "output", or "output0", "output1", ..."""
-        rule = self._attrs.get("FListOutputNames")
+        rule = self.attributes.get("FListOutputNames")
         if rule is not None:
             return list(rule(params))
         count = self.num_outputs(params)
@@ -200,7 +200,7 @@ class Op:
 
     def mutates(self, params: dict[str, Any]) -> tuple[str, ...]:
         """Names of the inputs the operator changes: auxiliary states in a graph."""
-        names: tuple[str, ...] | list[str] | Rule = self._attrs.get("FMutateInputs", ())
+        names: tuple[str, ...] | list[str] | Rule = self.attributes.get("FMutateInputs", ())
         return tuple(names if isinstance(names, (tuple, list)) else names(params))
 
     def __repr__(self) -> str:

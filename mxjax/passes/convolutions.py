@@ -72,7 +72,8 @@ def _fast(eqn: JaxprEqn, library: bool) -> JaxprEqn | None:
     if form is None:
         return None
     params = tuple((name, eqn.params[name]) for name in TOLD)
-    call = _call(form, *[aval_of(v).shape for v in (*eqn.invars, *eqn.outvars)], aval_of(eqn.outvars[0]).dtype, params)
+    avals = [aval_of(v) for v in (*eqn.invars, *eqn.outvars)]
+    call = equation_of(form, *[aval.shape for aval in avals], avals[-1].dtype, params)
     return call.replace(invars=eqn.invars, outvars=eqn.outvars, source_info=eqn.source_info)
 
 
@@ -117,11 +118,11 @@ def _form_by_weight(eqn: JaxprEqn, library: bool) -> Callable | None:
     filters, places = other[numbers.rhs_spec[0]], _size(other, numbers.rhs_spec)
     channels, rows = data[numbers.lhs_spec[0]], other[numbers.rhs_spec[1]] * places
     if filters <= _FEW_FILTERS and math.prod(out_shape) * rows <= _LITTLE:
-        return _sum_of_products
+        return sum_of_products
     if library and _full(channels) and _full(filters) and channels * filters * rows >= _PRODUCTS:
         return _at_once if rows <= _FEW_ROWS * filters else _by_element
     if data[0] > 1 and places >= _LEAST_SPACE and math.prod(out_shape) * places >= _LEAST:
-        return _sum_of_products
+        return sum_of_products
     return None
 
 
@@ -145,7 +146,9 @@ def _size(shape: Numbers, spec: Sequence[int]) -> int:
 
 
 @functools.lru_cache(maxsize=1024)
-def _call(form: Callable, data: Numbers, other: Numbers, out_shape: Numbers, dtype: Any, params: tuple) -> JaxprEqn:
+def equation_of(form: Callable, data: Numbers, other: Numbers, out_shape: Numbers, dtype: Any,
+                params: tuple) -> JaxprEqn:
+    """Returns the equation that calls another form of a convolution for arrays of these shapes."""
     @jax.jit
     def convolution(data: jax.Array, other: jax.Array) -> jax.Array:
         return form(data, other, out_shape, dict(params))
@@ -191,7 +194,7 @@ def _padded(image: jax.Array, p: dict[str, Any]) -> jax.Array:
     return lax.pad(image, np.zeros((), image.dtype), around + [(0, 0, 0)] * (image.ndim - len(around)))
 
 
-def _sum_of_products(data: jax.Array, head: jax.Array, out_shape: Numbers, p: dict[str, Any]) -> jax.Array:
+def sum_of_products(data: jax.Array, head: jax.Array, out_shape: Numbers, p: dict[str, Any]) -> jax.Array:
     """Computes the gradient by the weight from the data and the gradient of the result, sample by sample."""
     data, head, kernel, places = _images(data, head, out_shape, p)
     channels, filters, dims = data.shape[-1], head.shape[-1], data.ndim

@@ -32,10 +32,10 @@ def _exact_quotient(x: jax.Array, y: jax.Array, apart: bool = False, on_cpu: boo
         return lax.div(lax.max(x, least), lax.max(y, least))  # if either is NaN, so is the quotient
     if on_cpu or x.dtype != jnp.float32:
         return plain(x, y)
-    return lax.platform_dependent(x, y, cuda=_by_doubles, default=plain)
+    return lax.platform_dependent(x, y, cuda=by_doubles, default=plain)
 
 
-def _by_doubles(x: jax.Array, y: jax.Array) -> jax.Array:
+def by_doubles(x: jax.Array, y: jax.Array) -> jax.Array:
     """XLA divides floats with errors of up to two units on GPUs (`div.full.f32`); it does not with doubles.
 
     A quotient of floats is a float, or at least 2^-49 (relative) from the point where rounding changes, and this result
@@ -69,12 +69,13 @@ def _exact(eqn: JaxprEqn, on_cpu: bool) -> JaxprEqn | None:
         return eqn
     pairs = list(zip(y.shape, x.shape, strict=False))  # compared one by one: sizes may be symbols
     apart = on_cpu and any(n != 1 for n in y.shape) and any(n == 1 != m for n, m in pairs)
-    call = _call(x.shape, y.shape, x.dtype, apart, on_cpu)
+    call = equation_of(x.shape, y.shape, x.dtype, apart, on_cpu)
     return call.replace(invars=eqn.invars, outvars=eqn.outvars, source_info=eqn.source_info)
 
 
 @functools.lru_cache(maxsize=4096)
-def _call(x: tuple[int, ...], y: tuple[int, ...], dtype: Any, apart: bool, on_cpu: bool) -> JaxprEqn:
+def equation_of(x: tuple[int, ...], y: tuple[int, ...], dtype: Any, apart: bool, on_cpu: bool) -> JaxprEqn:
+    """Returns the equation that calls the exact quotient of arrays of these shapes."""
     call = functools.partial(_exact_quotient, apart=apart, on_cpu=on_cpu)
     with jax.disable_jit(False):  # the only equation that remains is the call, also when a user inspects functions
         return jax.make_jaxpr(call)(jax.ShapeDtypeStruct(x, dtype), jax.ShapeDtypeStruct(y, dtype)).eqns[0]

@@ -161,7 +161,7 @@ class _Chain(NamedTuple):
         data, weight = eqn.invars
         images = [] if self.image is None else [self.image]
         params = tuple((name, eqn.params[name]) for name in TOLD)
-        jaxpr = _fused(tuple(self.steps), self.image is not None, self.clips, aval_of(data).shape,
+        jaxpr = fused(tuple(self.steps), self.image is not None, self.clips, aval_of(data).shape,
                        aval_of(weight).shape, tuple([aval_of(v).shape for v in self.vectors]),
                        aval_of(self.last).shape, params)
         values: dict[Var, Atom] = dict(zip(jaxpr.invars, (data, weight, *self.vectors, *images), strict=True))
@@ -231,7 +231,7 @@ def _by_channel(atom: Atom, makers: dict[Var, JaxprEqn]) -> Atom | float | None:
 
 
 @functools.lru_cache(maxsize=1024)
-def _fused(steps: tuple, adds: bool, clips: bool, data: tuple, weight: tuple, vectors: tuple, out_shape: tuple,
+def fused(steps: tuple, adds: bool, clips: bool, data: tuple, weight: tuple, vectors: tuple, out_shape: tuple,
            params: tuple) -> Jaxpr:
     """Returns the convolution as a function of data, weight, vectors and the image that is added."""
     p = dict(params)

@@ -190,7 +190,7 @@ def _same(name: str, *parameters: str) -> Callable[..., Symbol]:
     return form
 
 
-_FORMS: dict[str, Callable[..., Symbol]] = {
+FORMS: dict[str, Callable[..., Symbol]] = {
     **{f"_npi_{n}": _same(n) for n in """arccos arccosh arcsin arcsinh arctan arctanh cbrt ceil cosh degrees expm1 fix
        floor log10 log1p log2 logical_not radians reciprocal sign sinh square tan trunc""".split()},
     **{f"_npi_{n}": _same(f"broadcast_{n}") for n in
@@ -230,16 +230,16 @@ def simpler(outputs: Sequence[Entry], knows: Callable[[str], bool],
         MXNetError: an operator's parameters have no simpler form.
     """
     for _ in range(_ROUNDS):
-        if not any(node.op.name in _FORMS and not knows(node.op.name) for node in _operators(outputs)):
+        if not any(node.op.name in FORMS and not knows(node.op.name) for node in _operators(outputs)):
             break
         shapes, types = infer(outputs)
 
         def rule(node: Node, inputs: list[Entry], shapes: Any = shapes, types: Any = types) -> list[Entry] | None:
-            if node.op is None or node.op.name not in _FORMS or knows(node.op.name):
+            if node.op is None or node.op.name not in FORMS or knows(node.op.name):
                 return None
             args = _Given(node, shapes, types)
             with Prefix(f"{node.name}_"):
-                replacement = _FORMS[node.op.name](args, *(Symbol([entry]) for entry in inputs))
+                replacement = FORMS[node.op.name](args, *(Symbol([entry]) for entry in inputs))
                 if not args.same_dtype():
                     replacement = _op("Cast", replacement, dtype=args.dtype())
             last, i = replacement.handle[0]

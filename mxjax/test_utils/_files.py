@@ -73,7 +73,7 @@ _MNIST_FILES = ("train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-imag
 _MNIST_URL = "http://data.mxnet.io/data/mnist/"
 
 
-def _idx(path: str) -> np.ndarray:
+def idx(path: str) -> np.ndarray:
     """An array in MNIST's IDX format, packed or not."""
     opener = gzip.open if path.endswith(".gz") else open
     with reading(path, "an array of MNIST's"), opener(path, "rb") as file:
@@ -92,7 +92,7 @@ def get_mnist(path: str = "data") -> dict[str, np.ndarray]:
     arrays = []
     for name in _MNIST_FILES:
         local = (f"{name}.gz", os.path.join(path, name), os.path.join(path, f"{name}.gz"))
-        arrays.append(_idx(download(f"{_MNIST_URL}{name}.gz", next(filter(os.path.exists, local), None))))
+        arrays.append(idx(download(f"{_MNIST_URL}{name}.gz", next(filter(os.path.exists, local), None))))
     images, labels, test_images, test_labels = arrays
 
     def scaled(pictures: np.ndarray) -> np.ndarray:

@@ -37,7 +37,7 @@ _MODULES = {"mxnet/__init__.py": _STAND_IN / "mxnet" / "__init__.py",
             "_mxnet_finder.py": _STAND_IN / "_mxnet_finder.py",
             "mxnet_predict.py": _FOR_CHILDREN / "mxnet_predict.py"}
 _AT_START = _STAND_IN / "_mxnet_finder.pth"
-_DIST_INFO = {api: f"mxnet-{version}.dist-info" for api, version in VERSIONS.items()}
+DIST_INFO = {api: f"mxnet-{version}.dist-info" for api, version in VERSIONS.items()}
 _CHOICE = b"install_mxnet_alias()"  # in the module's text, and what it says for MXNet 2
 _CHOICE_2 = b'install_mxnet_alias(api=int(__import__("os").environ.get("MXJAX_API") or 2))'
 
@@ -214,7 +214,7 @@ def _module(api: int, name: str = "mxnet/__init__.py") -> bytes:
 
 def _contents(api: int) -> dict[str, bytes]:
     """The stand-in's files by their paths: those first by which it can be removed, and last what is imported."""
-    info = _DIST_INFO[api]
+    info = DIST_INFO[api]
     modules = {name: _module(api, name) for name in sorted(_MODULES, reverse=True)}
     rest = {
         f"{info}/METADATA": f"Metadata-Version: 2.4\nName: mxnet\nVersion: {VERSIONS[api]}\nSummary: The API of Apache "
@@ -235,7 +235,7 @@ def _files(one: Installed) -> Iterator[str]:
     if one.distribution.files is not None:
         yield from (file.as_posix() for file in one.distribution.files)
     else:
-        yield from (name.replace(_DIST_INFO[1], f"mxnet-{one.version}.dist-info") for name in _contents(1))
+        yield from (name.replace(DIST_INFO[1], f"mxnet-{one.version}.dist-info") for name in _contents(1))
 
 
 def _delete(folder: pathlib.Path, names: Iterable[str]) -> None:

@@ -85,7 +85,8 @@ def _jax(model: _model.Model, path: str, is_open: bool) -> tuple[Run | None, str
     return each(lambda values: program.call(*[values[n] for n in model.shapes])), "XLA"
 
 
-def _npz(model: _model.Model, path: str) -> dict[str, np.ndarray]:
+def npz(model: _model.Model, path: str) -> dict[str, np.ndarray]:
+    """Writes the parameters as a file of NumPy arrays; returns those that the file contains."""
     with replacing(path) as file:
         np.savez(file, allow_pickle=True, **{name: value.asnumpy() for name, value in model.params.items()})
     with np.load(path) as arrays:
@@ -100,7 +101,7 @@ def _safetensors(model: _model.Model, path: str) -> dict[str, np.ndarray]:
 _PROGRAMS: dict[str, tuple[Callable[[_model.Model, str, bool], tuple[Run | None, str]], str]] = {
     "onnx": (_onnx, ".onnx"), "stablehlo": (_stablehlo, ".mlirbc"), "jax": (_jax, ".jax")}
 _ARRAYS: dict[str, tuple[Callable[[_model.Model, str], dict[str, np.ndarray]], str]] = {
-    "npz": (_npz, ".npz"), "safetensors": (_safetensors, ".safetensors")}
+    "npz": (npz, ".npz"), "safetensors": (_safetensors, ".safetensors")}
 _SOURCES = ("pytorch", "flax")  # a folder of files
 _SAVED_MODEL = "savedmodel"
 

@@ -61,11 +61,11 @@ class Use(NamedTuple):
 
 
 # by name of MXNet's, and all that begins with it
-_RAISES = {
+RAISES = {
     "rtc.CudaModule": "takes Pallas functions, no CUDA source",
     "library.load": "loads Python files with JAX functions, no compiled libraries",
 }
-_DIFFERS = {
+DIFFERS = {
     "nd.from_numpy": "shares memory until the first write only",
     "contrib.onnx": "writes opset 17",
     "onnx": "writes opset 17",
@@ -355,7 +355,7 @@ class _Script(ast.NodeVisitor):
             if not hasattr(value, "__path__") and not hasattr(value, "__name__") or isinstance(value, type):
                 break  # methods of objects are looked up when they are called
             holder = value
-        for kind, table in (("raises", _RAISES), ("differs", _DIFFERS)):
+        for kind, table in (("raises", RAISES), ("differs", DIFFERS)):
             for name, text in table.items():
                 if _within(path, name):
                     self._add(node, kind, f"mx.{name}: {text}", "differences")

@@ -222,7 +222,7 @@ def pack(list_path: str, root: str, *, num_thread: int = 1, resize: int = 0, cen
     items = list(read_list(list_path))
     state = _State(base + ".im2rec")
     start, bad = _begin(base, state, options, len(items), resume)
-    packed, report = 0, _Told(os.path.basename(base), start, len(items))
+    packed, report = 0, Progress(os.path.basename(base), start, len(items))
     with _Appender(base + ".rec", "w") as records, open(base + ".idx", "a", encoding="utf-8") as idx:
         for done, (item, (record, problem)) in enumerate(_all_packed(options, items[start:], num_thread), start + 1):
             if record is None:
@@ -247,7 +247,7 @@ def pack(list_path: str, root: str, *, num_thread: int = 1, resize: int = 0, cen
     return packed, bad
 
 
-class _Told:
+class Progress:
     """Shows how far a packing is: at a terminal in one line that changes, in a log in a line for each tenth."""
 
     def __init__(self, name: str, start: int, total: int) -> None:

@@ -55,7 +55,7 @@ def _status(code: int) -> int:
     return 128 - code if code < 0 else code
 
 
-def _hosts(path: str) -> list[str]:
+def hosts_of(path: str) -> list[str]:
     """The hosts of a file: one a line, with `slots=N` (or `:N`) for several workers; # begins a comment.
 
     Raises:
@@ -194,7 +194,7 @@ def launch(command: Sequence[str], workers: int, *, servers: int = 0, hostfile: 
         raise MXNetError("launch: no script specified")
     if on == "ray" and hostfile or on != "ray" and address:
         raise MXNetError("launch: a host file requires ssh, and --address requires --on ray")
-    hosts = _hosts(hostfile) if hostfile else []
+    hosts = hosts_of(hostfile) if hostfile else []
     commands = {"worker": _command(command), "server": [sys.executable, "-m", "mxjax.kvstore_server"]}
     alone = bool(servers) or keep_going  # then a worker can come back to the others
     common = {"DMLC_NUM_WORKER": str(workers), "DMLC_NUM_SERVER": str(servers), "PYTHONUNBUFFERED": "1"}
@@ -321,12 +321,12 @@ def _watch(processes: list[Started], scheduler: Scheduler, stopped: threading.Ev
         if time.monotonic() > deadline:
             left = ", ".join(p.name for p in running)
             tell(f"ending {left}: " + ("the others had failed" if failed else f"{limits.timeout:g} s are over"))
-            return _first(failed, scheduler) or 124
+            return first_failure(failed, scheduler) or 124
     if scheduler.failure:
         tell(scheduler.failure)
     for process in running:  # servers end with the last worker
         process.wait(5)
-    return _first(failed, scheduler)
+    return first_failure(failed, scheduler)
 
 
 def _in_turn(processes: list[Started], scheduler: Scheduler) -> list[Started]:
@@ -334,7 +334,7 @@ def _in_turn(processes: list[Started], scheduler: Scheduler) -> list[Started]:
     return sorted(processes, key=lambda p: (scheduler.turn(p.role, p.rank), p.ended))
 
 
-def _first(failed: list[Started], scheduler: Scheduler) -> int:
+def first_failure(failed: list[Started], scheduler: Scheduler) -> int:
     """The exit status of the process that failed first; 0: none did."""
     return _status(_in_turn(failed, scheduler)[0].code or 0) if failed else 0
 

@@ -12,6 +12,7 @@ import pytest
 
 import mxjax as mx
 from mxjax.base import MXNetError
+from mxjax.executor import _cached_op
 
 RNG = np.random.default_rng(0)
 DTYPES = ["float16", "float32", "float64", "bfloat16", "int8", "uint8", "int32", "int64", "bool"]
@@ -338,7 +339,7 @@ def test_a_histogram_without_a_range_is_numpys():
 def test_arrays_of_the_host_and_of_an_accelerator_do_not_mix(monkeypatch):
     """`cpu(1)` stands for an accelerator: only its name says where it is."""
     monkeypatch.setattr(mx.Context, "memory", property(lambda self: f"memory {self.device_id}"))
-    for module in (mx.eager.dispatch, mx.executor._cached_op):
+    for module in (mx.eager.dispatch, _cached_op):
         monkeypatch.setattr(module, "accelerators", {1})
     here, there = mx.nd.ones((3, 3)), mx.nd.ones((3, 3), ctx=mx.cpu(1))
     for mix in (lambda: here + there, lambda: mx.nd.dot(there, here), lambda: here.__iadd__(there),

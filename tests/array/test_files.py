@@ -109,8 +109,8 @@ def test_a_large_file_in_parts(tmp_path, monkeypatch, most):
     given["last"] = mx.nd.array(rng.randn(1 << 20))
     path = str(tmp_path / "large.params")
     mx.nd.save(path, given)
-    assert os.path.getsize(path) > file_format._LARGE or most == 4097
-    monkeypatch.setattr(file_format, "_LARGE", min(file_format._LARGE, os.path.getsize(path) // 2))
+    assert os.path.getsize(path) > file_format.LARGE or most == 4097
+    monkeypatch.setattr(file_format, "LARGE", min(file_format.LARGE, os.path.getsize(path) // 2))
     if most is not None:
         preadv = os.preadv
 

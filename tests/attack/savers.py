@@ -172,7 +172,7 @@ def kinds(folder: Path) -> dict[str, Kind]:
         return Path(path).read_bytes()
 
     add("params", ["x"], lambda p, v: mx.nd.save(p, arrays[v]), mx.nd.load)
-    add("npz", ["x"], lambda p, v: convert._npz(types.SimpleNamespace(params=dense[v]), p), mx.nd.load)
+    add("npz", ["x"], lambda p, v: convert.npz(types.SimpleNamespace(params=dense[v]), p), mx.nd.load)
     add("symbol", ["x"], lambda p, v: symbols[v].save(p), mx.sym.load)
     add("checkpoint", ["x-symbol.json", "x-0001.params"],
         lambda p, v: mx.model.save_checkpoint(p, 1, symbols[v], dense[v], {}), lambda p: mx.model.load_checkpoint(p, 1))

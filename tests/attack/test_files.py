@@ -348,4 +348,4 @@ def test_packed_files_made_to_hurt(tally, tmp_path):
     refused(tally, "half an archive", lambda: _files.unpack(path, tmp_path), "bad.gz")
     with open(path, "wb") as file:
         file.write(gzip.compress(bytes(1000))[:-12])
-    refused(tally, "cut off", lambda: test_utils_files._idx(path), "bad.gz")
+    refused(tally, "cut off", lambda: test_utils_files.idx(path), "bad.gz")

@@ -18,7 +18,8 @@ import pytest
 import mxjax as mx
 from mxjax import optimizer as opt
 from mxjax.kvstore import cluster, door, wire
-from mxjax.kvstore.dist_async import _Server
+from mxjax.kvstore.dist_async import ServerConnection
+from tests.internals import channel_of  # not relative: a script below imports this file by itself
 
 SECRET = "the secret of the job under attack"
 GUESS = "what a stranger thinks it may be"
@@ -77,8 +78,8 @@ class _Job:
         self.channel.sock.settimeout(60)
         welcome = wire.receive(self.channel)[0]
         self.ports["server"] = next(m["port"] for m in welcome["members"] if m["role"] == "server")
-        self.server = _Server(("127.0.0.1", self.ports["server"]), 0, SECRET.encode(), 10)
-        self.server._channel.sock.settimeout(20)
+        self.server = ServerConnection(("127.0.0.1", self.ports["server"]), 0, SECRET.encode(), 10)
+        channel_of(self.server).sock.settimeout(20)
         self.value = np.zeros((100, 10), "f")
         self.server.ask("init", [self.value], key=0, stype="default")
         states = opt.get_updater(opt.create("test")).get_states(dump_optimizer=True)
@@ -153,7 +154,7 @@ def _outcome(sock, patience=8.0):
 def _call(port):
     """A connection, and the greeting it got."""
     sock = socket.create_connection(("127.0.0.1", port), timeout=10)
-    return sock, door._exactly(sock, 36)
+    return sock, door.exactly(sock, 36)
 
 
 def _claim(greeting, key, purpose, own=None):

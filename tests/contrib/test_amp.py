@@ -9,17 +9,15 @@ import mxjax as mx
 from mxjax import autograd, gluon
 from mxjax.contrib import amp
 from mxjax.contrib.amp import _policy, _tables
-from mxjax.contrib.amp import amp as module
 
-from ..internals import buffer_of, graph_of, scaler_of, set_scale
+from ..internals import buffer_of, end_amp, graph_of, scaler_of, set_scale
 
 
 @pytest.fixture
 def initialized():
     """AMP switched on by the test, and off afterwards."""
     yield
-    _policy.uninstall()
-    module._state.update(scaler=None, used=False)
+    end_amp()
 
 
 def network():

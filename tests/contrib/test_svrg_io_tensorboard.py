@@ -36,7 +36,7 @@ def test_corrected_gradients():
     old, new = np.full(2, 0.1), np.array([0.5, -0.5])
     module.set_params({"fc_weight": mx.nd.array(new[None]), "fc_bias": mx.nd.array([0])}, {})
     module.forward_backward(batch)
-    module._update_svrg_gradients()
+    module.update()
     all_x = data.data[0][1].asnumpy()
     full = gradient(old, all_x, all_x @ [1, 2]) / 4
     found = dict(zip(executors_of(module).param_names, executors_of(module).grad_arrays, strict=True))["fc_weight"][0]

@@ -11,7 +11,7 @@ from mxjax.engine import bulking
 
 @pytest.fixture
 def hook(monkeypatch):
-    monkeypatch.setattr(bulking, "_callbacks", list(bulking._callbacks))
+    monkeypatch.setattr(bulking, "callbacks", list(bulking.callbacks))
     return engine.on_bulk_exit
 
 

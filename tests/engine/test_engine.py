@@ -10,6 +10,8 @@ import pytest
 from mxjax import engine
 from mxjax.base import MXNetError
 
+from ..internals import workers_of
+
 
 def nothing(run_ctx):
     pass
@@ -392,4 +394,4 @@ def test_stop_and_go_on(threaded):
         threaded.push(nothing, (), (x,))
         assert threaded.stop(timeout=10) == []
         assert x.version == round_
-        assert not threaded._workers
+        assert not workers_of(threaded)

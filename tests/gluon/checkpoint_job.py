@@ -17,7 +17,7 @@ steps, devices, length = int(sys.argv[2]), int(sys.argv[3]), int(sys.argv[5]) if
 if devices:
     jax.config.update("jax_num_cpu_devices", devices)
 import mxjax as mx  # noqa: E402  after the number of devices
-from mxjax.gluon._sharding import arrays  # noqa: E402
+from tests.internals import state_arrays_of  # noqa: E402
 
 job = mx.kv.join()
 rank, size = (job.rank, job.size) if job else (0, 1)
@@ -41,7 +41,7 @@ loader = mx.gluon.data.DataLoader(mx.gluon.data.ArrayDataset(x, y), 4, shuffle=T
 def tell(number):
     found = hashlib.sha256()
     for param in net._collect_params_with_prefix().values():
-        for array in (param.data(), *arrays(trainer._updaters[0].states.get(trainer._param2idx[param.name]))):
+        for array in (param.data(), *state_arrays_of(trainer, param)):
             found.update(array.asnumpy().tobytes())
     print("step", number, found.hexdigest()[:16], flush=True)
 

@@ -89,9 +89,12 @@ def test_inputs_that_cannot_be():
     net.initialize()
     with pytest.raises(ValueError, match="one NDArray or one Symbol"):
         net(3)
-    net.hybridize()
+    both = Branches()
+    both.initialize(ctx=[mx.cpu(0), mx.cpu(1)])
+    for block in (net, both):
+        block.hybridize()
     with pytest.raises(ValueError, match="multiple contexts"):
-        Branches()._check_inputs(False, True, [mx.cpu(0), mx.cpu(1)])
+        both(mx.nd.ones((1, 2)), [mx.nd.ones((1, 2), ctx=mx.cpu(1)), mx.nd.ones((1, 2))])
     assert net(mx.sym.var("x")).list_arguments() == ["x", net.weight.name, net.bias.name]
     with pytest.raises(ValueError, match="shape cannot be inferred"):
         broken = nn.HybridLambda(lambda F, x: F.dot(x, x))

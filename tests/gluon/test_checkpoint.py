@@ -20,7 +20,7 @@ from mxjax._random import streams as random_streams
 sys.path.append(str(Path(__file__).parents[1] / "kvstore"))
 from launching import environment, launch  # noqa: E402  what starts jobs of several processes
 
-from ..internals import has_values, scaler_of, state_arrays_of
+from ..internals import has_values, scaler_of, set_scale, state_arrays_of
 
 pytest.importorskip("orbax.checkpoint")
 JOB = Path(__file__).with_name("checkpoint_job.py")
@@ -380,7 +380,7 @@ def test_loss_scales_are_kept(tmp_path):
         one.trainer._amp_loss_scaler = mx.contrib.amp.loss_scaler.LossScaler()
     first.go(1)
     scaler = scaler_of(first.trainer)
-    scaler._loss_scale, scaler._unskipped = 256.0, 17
+    set_scale(scaler, 256.0, 17)
     first.step.save(tmp_path, wait=True)
     second.step.restore(tmp_path)
     assert vars(scaler_of(second.trainer)) == vars(scaler)

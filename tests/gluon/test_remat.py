@@ -10,7 +10,7 @@ import mxjax as mx
 from mxjax import autograd, gluon
 from mxjax.gluon import nn
 
-from ..internals import graph_of, lowered, recomputes
+from ..internals import graph_of, lowered, recomputes, stretches_of
 
 
 class Cell(gluon.HybridBlock):
@@ -176,7 +176,7 @@ def test_what_others_need_stays_together():
     with autograd.record():
         out = net(x)
     out.backward()
-    found = [s for s in lowered(graph_of(net))._stretches() if s.again]
+    found = [s for s in stretches_of(lowered(graph_of(net))) if s.again]
     assert [len(s.steps) for s in found] == [3, 3]
     v = x.asnumpy()
     mask = np.exp(v.mean(0, keepdims=True))

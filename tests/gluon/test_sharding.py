@@ -9,7 +9,7 @@ from jax.sharding import PartitionSpec as P
 
 import mxjax as mx
 
-from ..internals import has_values, states_of
+from ..internals import has_begun, has_values, states_of
 
 SETUP = """
 import gc, sys
@@ -268,7 +268,7 @@ def test_a_plan_of_a_step_on_a_mesh_places_nothing(monkeypatch):
     one = mx.gluon.TrainStep(net, mx.gluon.loss.L2Loss(), trainer, mesh=jax.make_mesh((1,), ("data",)), sharding="fsdp")
     x, y = mx.nd.ones((8, 32)), mx.nd.ones((8, 64))
     one.plan(x, y, on="v5e:2x2")
-    assert not has_values(net.weight) and not one._begun and not states_of(trainer)
+    assert not has_values(net.weight) and not has_begun(one) and not states_of(trainer)
     one(x, y)
     before = net.weight.data().asnumpy(), trainer.optimizer.num_update
     one.plan(x, y, on="v5e:2x2")

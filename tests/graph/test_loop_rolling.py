@@ -120,7 +120,7 @@ def test_what_a_loop_draws_is_one_array():
     each = drawn(graph, args)
     packed = graph.packed(each)
     assert len(each) == 28 and len(packed) == 7, "three operators of eight repetitions, and four before them"
-    for one, other in zip(graph._unpacked(packed), each, strict=True):
+    for one, other in zip(graph.unpacked(packed), each, strict=True):
         np.testing.assert_array_equal(forced(one), other)
     assert graph.packed(each[:-1]) == tuple(each[:-1]), "where others draw with keys"
 
@@ -185,11 +185,11 @@ def test_deep_networks_are_not_searched_for_long(monkeypatch):
     def far_back(x, i):
         past.append(x)
         return mx.sym.tanh(mx.sym.exp(mx.sym.sin(x) + past[i * 7919 % (i + 1)]))
-    tried, past, look = [], [], rolling._loop
-    monkeypatch.setattr(rolling, "_loop", lambda *given: tried.append(given[3]) or look(*given))
+    tried, past, look = [], [], rolling.loop_at
+    monkeypatch.setattr(rolling, "loop_at", lambda *given: tried.append(given[3]) or look(*given))
     assert loops(repeated(layer, 100)) == [] and not tried
     loops(repeated(far_back, 300))
-    assert 0 < sum(tried) <= rolling._EFFORT * 1200 + 1024
+    assert 0 < sum(tried) <= rolling.EFFORT * 1200 + 1024
 
 
 def test_shapes_that_grow(monkeypatch):

@@ -20,7 +20,7 @@ from mxjax.kernel.kernel import prepare
 from mxjax.ops import registry
 from mxjax.ops.infer import UNKNOWN, NotKnown, Size, filled, op_types, told
 
-from ..internals import outputs_of
+from ..internals import forget_operator, outputs_of
 
 # operator and parameters; shapes of inputs that fit together, with dtypes other than float32.
 # Operators with _np behind their names are asked under NumPy semantics.
@@ -609,7 +609,7 @@ def with_rules():
                 "arg_nodes": [0, 1], "heads": [[2, 0, 0]]}
         return mx.sym.load_json(json.dumps(text))
     yield make
-    registry._REGISTRY.pop("partial_shape_test", None)
+    forget_operator("partial_shape_test")
 
 
 def test_formulas_of_inputs_wait_for_what_they_ask(with_rules):

@@ -25,7 +25,7 @@ def backend():
         return library.register_backend(name)(kind)
     yield register
     for name in names:
-        del backends._BACKENDS[name]
+        del backends.BACKENDS[name]
 
 
 def selected(*ops):

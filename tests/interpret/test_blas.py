@@ -12,7 +12,7 @@ threadpoolctl = pytest.importorskip("threadpoolctl")
 
 
 def _threads():
-    return [library.num_threads for library in blas._libraries()]
+    return [library.num_threads for library in blas.controllers()]
 
 
 @pytest.fixture

@@ -75,7 +75,7 @@ def test_filling(dtype):
 
 
 def test_sums_of_gradients():
-    same(gradients._ADD, [numbers(3, 4), numbers(3, 4, dtype="float16")])
+    same(gradients.ADD, [numbers(3, 4), numbers(3, 4, dtype="float16")])
 
 
 def test_floats_beyond_integers_are_written_as_xla_converts_them():

@@ -13,7 +13,7 @@ import pytest
 import mxjax as mx
 from mxjax.io import record_batches
 
-from ..internals import decoders_of, forgotten, workers_of
+from ..internals import decoders_of, decodes_by_processes, forgotten, read_ahead, rooms_of, workers_of
 
 cv2 = pytest.importorskip("cv2")
 contents = mx.io.record_source.Contents()
@@ -113,7 +113,7 @@ def test_chunks_are_shuffled_as_in_mxnet(path, tmp_path, monkeypatch):
         file.write(bytes([12]) * 392)
     monkeypatch.setattr("mxjax.io.record_source._CHUNK", 300)
     records = mx.io.record_source.open_records(str(tmp_path / "a.rec"), "", 0, 1, True, 0)
-    chunks = [[contents(record)[0] for record in chunk] for chunk in records._chunks(0)]
+    chunks = [[contents(record)[0] for record in chunk] for chunk in records.chunks(0)]
     assert chunks == [[0, 1], [2, 3], [4, 5], [6, 7], [8, 9], [10, 11], [12]]
     once = [contents(record)[0] for record in records.round(0)]
     twice = [contents(record)[0] for record in records.round(1)]
@@ -350,7 +350,7 @@ def by_processes(monkeypatch):
 
     def begun(batches):
         for _ in range(1200):
-            if batches.handle._reader.submit(batches.handle._started).result():
+            if decodes_by_processes(batches):
                 return batches
             time.sleep(0.05)
         raise AssertionError("no process has begun")
@@ -383,7 +383,7 @@ def test_processes_make_the_batches_that_threads_make(make, path, by_processes, 
     theirs = make(kind, **options)
     theirs.reset()
     assert made == rounds(theirs) and decoders_of(theirs) is None
-    assert len(ours.handle._rooms) <= 8
+    assert len(rooms_of(ours)) <= 8
 
 
 def test_rounds_that_are_broken_off_leave_nothing_in_processes(make, by_processes):
@@ -392,7 +392,7 @@ def test_rounds_that_are_broken_off_leave_nothing_in_processes(make, by_processe
         batches.reset()
         next(batches)
     pool = decoders_of(batches)
-    for ahead in batches.handle._ahead:
+    for ahead in read_ahead(batches):
         for part in ahead.result().parts if ahead.result() is not None else ():
             part()
     kept, dropped = forgotten(pool)

@@ -112,7 +112,7 @@ def test_shapes_that_never_come_again_are_forgotten():
     for size in range(300):
         one.begin([np.empty((size, 3), "float32")], "nothing", lambda: (None, lambda: None))
     mx.nd.waitall()
-    assert len(one._programs) <= 64 and not ahead.compiling()
+    assert len(one.programs) <= 64 and not ahead.compiling()
 
 
 def test_mistakes_are_told_at_the_call(at_once):

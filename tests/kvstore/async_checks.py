@@ -6,6 +6,8 @@ import tempfile
 import mxnet as mx
 import numpy as np
 
+from tests.internals import shards_of
+
 store = mx.kv.create("dist_async")
 rank, size = store.rank, store.num_workers
 everybody = size * (size + 1) // 2
@@ -52,7 +54,7 @@ def check_servers_update_with_each_gradient():
 def check_big_arrays_are_spread_over_servers():
     rows = np.arange(big[0], dtype="f")[:, None] * np.ones(big, "f")
     store.init(99, mx.nd.zeros(big))
-    assert [server for server, _, _ in store._shards(99)] == list(range(size))
+    assert [server for server, _, _ in shards_of(store, 99)] == list(range(size))
     store.push(99, mx.nd.array(rows))
     _together()
     np.testing.assert_array_equal(_pulled(99, big), 2 * size * rows)

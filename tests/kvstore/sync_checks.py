@@ -8,6 +8,8 @@ import jax
 import mxnet as mx  # the launcher's `mxjax run` makes this mxjax
 import numpy as np
 
+from tests.internals import collectives_of, compression_of
+
 store = mx.kv.create("dist_sync")
 rank, size = store.rank, store.num_workers
 everybody = size * (size + 1) // 2
@@ -48,15 +50,15 @@ def check_many_keys_of_several_dtypes_go_in_one_call():
 
 
 def check_buckets_are_as_good_as_one_buffer():
-    workers, before = store._workers, store._workers._bucket
-    workers._bucket = 1 << 14
+    workers = collectives_of(store)
+    before, workers.bucket = workers.bucket, 1 << 14
     try:
         values = [mx.nd.arange(n * 1000) * (rank + 1) for n in (1, 9, 2, 3)]
-        assert len(workers._buckets([v.to_jax() for v in values])) > 2
+        assert len(workers.buckets([v.to_jax() for v in values])) > 2
         for n, total in zip((1, 9, 2, 3), workers.all_reduce([v.to_jax() for v in values]), strict=True):
             np.testing.assert_array_equal(total, np.arange(n * 1000) * everybody)
     finally:
-        workers._bucket = before
+        workers.bucket = before
 
 
 def check_rows_of_sparse_gradients_are_summed():
@@ -84,7 +86,7 @@ def check_unlike_arrays_are_refused_by_name():
             in str(error), error
     else:
         raise AssertionError("nothing was raised")
-    assert "unlike" not in store._values
+    store.init("unlike", mx.nd.ones((2, 2)))  # it has not been initialized
 
 
 def check_workers_at_different_calls_are_told():
@@ -117,13 +119,13 @@ def check_gradients_go_compressed():
             packed.push(keys, [mx.nd.ones((5, 3)) * sent, mx.nd.ones((7,)) * sent])
             packed.pull(keys, out=outs)
             assert all((out.asnumpy() == expected).all() for out in outs), (kind, sent, expected, outs[1])
-        assert packed._wire.pack("x", mx.nd.ones(big).to_jax()).nbytes == big[0] * big[1] * int(kind[0]) // 8
+        assert compression_of(packed).pack("x", mx.nd.ones(big).to_jax()).nbytes == big[0] * big[1] * int(kind[0]) // 8
 
 
 def check_many_workers_would_compute_parts():
     wire = mx.kvstore.kvstore.Compression({"type": "2bit"})
     packed = wire.pack("parts", mx.nd.array(np.random.RandomState(rank).randn(37, 3)).to_jax())
-    whole, parts = (store._workers.combine(packed, wire.sum_signs, spread) for spread in (False, True))
+    whole, parts = (collectives_of(store).combine(packed, wire.sum_signs, spread) for spread in (False, True))
     np.testing.assert_array_equal(whole, parts)
     assert 0 < np.abs(np.asarray(whole)).max() <= size
 

@@ -11,8 +11,8 @@ import pytest
 
 import mxjax as mx
 from mxjax.kvstore import door, wire
-from mxjax.kvstore.cluster import Place, _first_node, find_place
-from mxjax.kvstore.dist_async import _Server
+from mxjax.kvstore.cluster import Place, find_place, first_node
+from mxjax.kvstore.dist_async import ServerConnection
 from mxjax.kvstore.scheduler import Scheduler
 from mxjax.kvstore.server import ParameterServer
 from mxjax.tools import launch
@@ -107,7 +107,7 @@ def test_wrong_places(env, message):
 
 
 def test_node_lists():
-    assert [_first_node(n) for n in ("a", "a,b", "n[01-04,7]", "n[5]", "a-b[2,3]")] == ["a", "a", "n01", "n5", "a-b2"]
+    assert [first_node(n) for n in ("a", "a,b", "n[01-04,7]", "n[5]", "a-b[2,3]")] == ["a", "a", "n01", "n5", "a-b2"]
 
 
 @pytest.mark.parametrize("same_machine", [True, False])
@@ -194,8 +194,8 @@ def test_a_server_that_seems_to_be_on_another_machine():
         server = ParameterServer(SECRET, ["127.0.0.2"])
     except mx.MXNetError:
         pytest.skip("one loopback address here")
-    worker = _Server(("127.0.0.2", server.port), 0, SECRET, 5)
-    assert channel_of(worker)._seals_arrays == (channel_of(worker).sock.getsockname()[0] != "127.0.0.2")
+    worker = ServerConnection(("127.0.0.2", server.port), 0, SECRET, 5)
+    assert channel_of(worker).seals_arrays == (channel_of(worker).sock.getsockname()[0] != "127.0.0.2")
     for shape in ((), (0, 3), (7,), (300, 1000)):
         value = np.asarray(np.random.RandomState(0).rand(*shape), "f")
         worker.ask("init", [value], key="w", stype="default")
@@ -264,8 +264,8 @@ def test_the_launcher_blames_the_cause(scheduler):
     scheduler.done.wait(5)
     effect = SimpleNamespace(role="worker", rank=0, ended=1.0, code=1)
     cause = SimpleNamespace(role="worker", rank=1, ended=1.1, code=-9)
-    assert launch._first([effect, cause], scheduler) == 128 + 9
-    assert launch._first([], scheduler) == 0
+    assert launch.first_failure([effect, cause], scheduler) == 128 + 9
+    assert launch.first_failure([], scheduler) == 0
 
 
 def test_who_never_comes_ends_the_wait():
@@ -305,16 +305,15 @@ def test_nobody_hears_of_a_leaving_before_the_parts_that_came_first():
             if self.rank == 0 and len(heard[0]) == 1:  # it leaves as soon as it has been told
 
                 def leave():
-                    with scheduler._lock:
-                        scheduler._tell_all({"op": "leaving"})
+                    scheduler.tell_all({"op": "leaving"})
                 leaver.append(threading.Thread(target=leave))
                 leaver[0].start()
                 leaver[0].join(0.2)
     leaver = []
     scheduler.members = {("worker", rank): Member(rank) for rank in range(2)}
-    scheduler._parts = {rank: ("step", [np.ones(1)]) for rank in range(2)}
+    scheduler.parts = {rank: ("step", [np.ones(1)]) for rank in range(2)}
     try:
-        scheduler._settle()
+        scheduler.settle()
         leaver[0].join()
     finally:
         scheduler.close()

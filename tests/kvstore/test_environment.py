@@ -93,10 +93,10 @@ def test_a_pods_name_comes_late(monkeypatch):
     monkeypatch.setattr(cluster.socket, "getaddrinfo", resolve)
     monkeypatch.setattr(cluster.time, "sleep", lambda seconds: None)
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
-    cluster._await_name("train-workers-0-0.train", 60)
+    cluster.await_name("train-workers-0-0.train", 60)
     assert not asked
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.96.0.1")
-    cluster._await_name("train-workers-0-0.train", 60)
+    cluster.await_name("train-workers-0-0.train", 60)
     assert len(asked) == 3
 
 

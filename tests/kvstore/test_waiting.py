@@ -29,24 +29,24 @@ def job(monkeypatch):
     with ThreadPoolExecutor(2) as pool:
         workers = list(pool.map(lambda rank: Cluster(Place(2, rank, ("127.0.0.1", scheduler.port)), xla=False), (0, 1)))
     for worker in workers:
-        worker._end_later = lambda: None  # it would end this process
+        worker.end_later = lambda: None  # it would end this process
     _note_waits(workers[0])
     yield scheduler, *workers
     for worker in reversed(workers):
-        worker._left = True
+        worker.left = True
         channel_of(worker).close()
     scheduler.close()
 
 
 def _note_waits(worker):
     """Has `worker.waits` count the times at which it begins to wait for news, and `worker.seconds` for how long."""
-    wait, worker.seconds, worker.waits = worker._news.wait, [], threading.Semaphore(0)
+    wait, worker.seconds, worker.waits = worker.news.wait, [], threading.Semaphore(0)
 
     def noted(timeout=None):
         worker.seconds.append(timeout)
         worker.waits.release()
         return wait(timeout)
-    worker._news.wait = noted
+    worker.news.wait = noted
 
 
 @pytest.fixture
@@ -91,13 +91,13 @@ def test_a_gathering_ends_with_what_has_happened_to_another(job, begin, how):
     scheduler, first, second = job
     together = begin(first.barrier)
     assert first.waits.acquire(timeout=SOON)
-    _until(lambda: scheduler._parts)
+    _until(lambda: scheduler.parts)
     if how == "dies":
         channel_of(second).close()
     elif how == "leaves":
         second.leave()
     else:
-        first._fail("something else")
+        first.fail("something else")
     with pytest.raises(mx.MXNetError, match="worker 0: (worker 1 .*has died|worker 1 has left|something else)"):
         together.result(SOON)
     assert min(first.seconds) > 1e6
@@ -133,7 +133,7 @@ def test_who_has_left_a_moment_before_the_others_wait_is_noticed(job):
 
 def test_a_collective_that_ends_nevertheless_is_no_failure(job):
     _, first, second = job
-    first._grace = 2 * SOON
+    first.grace = 2 * SOON
     first.busy = time.monotonic()
     second.leave()
     _until(lambda: any(t.name == "mxjax-doubt" for t in threading.enumerate()))

@@ -296,7 +296,7 @@ def test_eigenvalues_on_devices_that_have_none():
 
     from mxjax.ops.np import linalg
     matrices = jnp.asarray(onp.random.default_rng(0).normal(size=(2, 3, 3)).astype("float32"))
-    for own, host in zip(linalg._eig(matrices), linalg._eig_on_host(matrices), strict=True):
+    for own, host in zip(linalg.eig_by_xla(matrices), linalg.eig_on_host(matrices), strict=True):
         onp.testing.assert_allclose(own, host, rtol=1e-4, atol=1e-5)
 
 
@@ -333,9 +333,9 @@ def test_integers_that_float32_does_not_have():
     assert np.ediff1d(ints, to_end=big)[-1] == big
     assert (ints + float(big)).tolist() == [33600004, 16800003]
     x, data = mx.sym.var("x"), mx.nd.array([7, 2], dtype="int32")
-    inner = mx.sym._internal
-    for symbol, expected in ((inner._slice_assign_scalar(x, scalar=big, begin=(0,), end=(1,)), [big, 2]),
-                             (x + big, [big + 7, big + 2]), (inner._maximum_scalar(x, scalar=float(big)), [big, big]),
+    for symbol, expected in ((mx.sym._internal._slice_assign_scalar(x, scalar=big, begin=(0,), end=(1,)), [big, 2]),
+                             (x + big, [big + 7, big + 2]),
+                             (mx.sym._internal._maximum_scalar(x, scalar=float(big)), [big, big]),
                              (mx.sym.full((2,), big, dtype="int32"), [big, big])):
         for graph in (symbol, mx.sym.load_json(symbol.tojson())):
             found = graph.bind(mx.cpu(), {"x": data} if graph.list_arguments() else {}).forward()[0]

@@ -12,8 +12,8 @@ from ..internals import outputs_of
 PACKAGE = pathlib.Path(mx.__file__).parent
 SOURCES = {p.relative_to(PACKAGE): p.read_text(encoding="utf-8") for p in PACKAGE.rglob("*.py")
            if p.name != "attributes.py"}
-READ = r"""(?:\bget_attr|\b_attrs\.(?:get|setdefault|pop))\(\s*["'](\w+)"""
-GIVEN = r"""(?:\bset_attr\(\s*|\b_attrs\[)["'](\w+)"""
+READ = r"""(?:\bget_attr|\bself\.attributes\.(?:get|setdefault|pop))\(\s*["'](\w+)"""
+GIVEN = r"""(?:\bset_attr\(\s*|\bself\.attributes\[)["'](\w+)"""
 NAMED = r"""\b(F[A-Z][a-z]\w+)(?:\s*=[^=]|["']:)"""  # register(..., FCheck=rule), {"FCheck": rule}
 
 
@@ -34,8 +34,8 @@ def test_every_key_that_is_given_is_declared():
     loop = mx.sym.contrib.foreach(lambda x, s: (x + s, s), mx.sym.var("data"), mx.sym.var("state"))[0]
     made = [*registry.operators(), *(node.op for node, _ in outputs_of(loop))]
     for op in made:
-        assert set(op._attrs) <= declared, op.name
-    assert any("x64" in op._attrs for op in made[-1:])  # the loop's, which is made for its graph
+        assert set(op.attributes) <= declared, op.name
+    assert any("x64" in op.attributes for op in made[-1:])  # the loop's, which is made for its graph
 
 
 def test_users_have_keys_of_their_own():

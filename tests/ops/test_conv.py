@@ -15,7 +15,7 @@ from mxjax.kernel.arguments import kind_of
 from mxjax.kernel.compiled import Compiled
 from mxjax.ops.nn._correlation import dimension_numbers
 from mxjax.ops.nn._depthwise import depthwise
-from mxjax.ops.nn.convolution import _as_product, _convolution, _product_is_faster
+from mxjax.ops.nn.convolution import as_product, convolution, product_is_faster
 from mxjax.passes import onednn
 
 RANDOM = np.random.default_rng(3)
@@ -50,7 +50,7 @@ def test_product_of_windows(shape, kernel, stride, dilate, pad):
         return lax.conv_general_dilated(data, weight, stride, [(p, p) for p in pad], rhs_dilation=dilate)
 
     def product(data, weight):
-        return _as_product(data, weight, kernel, stride, dilate, pad, False)
+        return as_product(data, weight, kernel, stride, dilate, pad, False)
     expected, found = (_with_gradients(function, data, weight) for function in (whole, product))
     for a, b in zip(found, expected, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-4)
@@ -77,7 +77,7 @@ def test_kernels_as_long_as_the_data_along_some_axes_have_channels_there(layout,
             rhs_dilation=options.get("dilate"), dimension_numbers=dimension_numbers(dims, layout))
 
     def found(data, weight):
-        return _convolution(data, weight, kernel=kernel, num_filter=4, no_bias=True, layout=layout, **options)
+        return convolution(data, weight, kernel=kernel, num_filter=4, no_bias=True, layout=layout, **options)
     for a, b in zip(*(_with_gradients(function, data, weight) for function in (found, expected)), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-4)
     strides = re.findall(r"window_strides=\(([^)]*)\)", str(jax.make_jaxpr(found)(data, weight)))
@@ -86,8 +86,8 @@ def test_kernels_as_long_as_the_data_along_some_axes_have_channels_there(layout,
 
 def test_kernels_as_large_as_the_picture_take_the_product():
     large = jax.ShapeDtypeStruct((4, 3, 64, 64), "float32")
-    assert _product_is_faster(large, 8, (64, 64), (1, 1), (1, 1), (0, 0), None)
-    assert not _product_is_faster(large, 8, (32, 32), (1, 1), (1, 1), (0, 0), None)
+    assert product_is_faster(large, 8, (64, 64), (1, 1), (1, 1), (0, 0), None)
+    assert not product_is_faster(large, 8, (32, 32), (1, 1), (1, 1), (0, 0), None)
 
 
 @pytest.mark.parametrize("library", ["0", "1"])
@@ -97,7 +97,7 @@ def test_they_keep_it_where_a_library_computes_the_others(monkeypatch, library):
     try:
         shapes = (2, 3, 24, 24), (4, 3, 24, 24)
         args = [jnp.ones(shape, jnp.float32, device=jax.local_devices(backend="cpu")[0]) for shape in shapes]
-        slope = jax.grad(lambda *given: jnp.sum(_convolution(*given, kernel=(24, 24), num_filter=4)), (0, 1))
+        slope = jax.grad(lambda *given: jnp.sum(convolution(*given, kernel=(24, 24), num_filter=4)), (0, 1))
         program = Compiled(slope)
         assert "conv_general_dilated" not in str(program.xla.form(kind_of(args), 0).trace(*args).jaxpr)
         for found, shape, expected in zip(program(*args), shapes, (4, 2), strict=True):
@@ -108,14 +108,14 @@ def test_they_keep_it_where_a_library_computes_the_others(monkeypatch, library):
 
 def test_much_weight_for_few_places_takes_the_product():
     deep = jax.ShapeDtypeStruct((16, 512, 4, 4), "float32")
-    assert _product_is_faster(deep, 512, (3, 3), (1, 1), (1, 1), (1, 1), None)
-    assert not _product_is_faster(deep, 32, (3, 3), (1, 1), (1, 1), (1, 1), None)
+    assert product_is_faster(deep, 512, (3, 3), (1, 1), (1, 1), (1, 1), None)
+    assert not product_is_faster(deep, 32, (3, 3), (1, 1), (1, 1), (1, 1), None)
 
 
 def test_windows_of_many_channels_take_the_product_where_the_result_is_small():
     for channels, size, product in ((8, 28, True), (32, 28, False), (32, 7, True)):
         data = jax.ShapeDtypeStruct((8, channels, size, size), "float32")
-        assert _product_is_faster(data, 32, (4, 4), (1, 1), (1, 1), (0, 0), None) == product
+        assert product_is_faster(data, 32, (4, 4), (1, 1), (1, 1), (0, 0), None) == product
 
 
 @pytest.mark.parametrize("filters, layout, kernel, stride, dilate, pad", [

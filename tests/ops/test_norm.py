@@ -92,7 +92,7 @@ def test_fixed_gamma_has_no_gradient():
 @pytest.mark.parametrize("axes, shape", [((0, 2, 3), ROW), ((2, 3), ROW), ((3,), (1, 1, 1, 5)), ((1, 2), (1, 3, 1, 1))])
 def test_derivatives_of_the_common_formula(axes, shape):
     gamma, beta = RNG.normal(size=(2, *shape))
-    check_derivatives(lambda *a: normalization._standardize(*a, None, axes, 1e-3)[0],
+    check_derivatives(lambda *a: normalization.standardize(*a, None, axes, 1e-3)[0],
                       (X.astype("float64"), gamma, beta), 2, rtol=1e-4)
 
 
@@ -103,8 +103,8 @@ def test_moments_in_one_pass(offset, near):
     wide = data.astype("float64")
     for axes in ((0, 2, 3), (1,)):
         shape = tuple(1 if a in axes else n for a, n in enumerate(data.shape))
-        around = normalization._moments_near(axes, jnp.asarray(data), jnp.full(shape, near, "float32"))
-        for (mean, var), digits in ((around, 2e-4), (normalization._moments_merged(axes, jnp.asarray(data)), 2e-3)):
+        around = normalization.moments_near(axes, jnp.asarray(data), jnp.full(shape, near, "float32"))
+        for (mean, var), digits in ((around, 2e-4), (normalization.moments_merged(axes, jnp.asarray(data)), 2e-3)):
             np.testing.assert_allclose(mean, wide.mean(axes, keepdims=True), rtol=1e-6, atol=1e-6)
             np.testing.assert_allclose(var, wide.var(axes, keepdims=True), rtol=digits)
 
@@ -112,7 +112,7 @@ def test_moments_in_one_pass(offset, near):
 def test_merged_moments_stand_an_outlier():
     data = np.random.default_rng(1).normal(1000, 3, (8, 768)).astype("float32")
     data[0, 0] = 1e6
-    mean, var = normalization._moments_merged((1,), jnp.asarray(data))
+    mean, var = normalization.moments_merged((1,), jnp.asarray(data))
     np.testing.assert_allclose(mean[:, 0], data.astype("float64").mean(1), rtol=1e-6)
     np.testing.assert_allclose(var[:, 0], data.astype("float64").var(1), rtol=1e-4)
 

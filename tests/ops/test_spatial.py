@@ -45,7 +45,7 @@ def test_sampling():
     wanted = [[scipy.ndimage.map_coordinates(X[n, c], [y[n], x[n]], order=1, mode="grid-constant") for c in range(3)]
               for n in range(2)]
     np.testing.assert_allclose(call("BilinearSampler", X, grid), wanted, rtol=1e-4, atol=1e-5)
-    check_derivatives(spatial._sample, (X.astype("float64"), grid.astype("float64")), 1, eps=1e-6)
+    check_derivatives(spatial.sample, (X.astype("float64"), grid.astype("float64")), 1, eps=1e-6)
 
 
 def test_affine_maps():

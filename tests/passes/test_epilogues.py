@@ -83,7 +83,7 @@ def close(found, expected):
 def test_numbers(monkeypatch, name):
     function, expected = CASES[name]
     asked = []
-    epilogues._fused.cache_clear()
+    epilogues.fused.cache_clear()
     monkeypatch.setattr(epilogues, "by_onednn", lambda *a: asked.append(" ".join(a[4])) or onednn.by_onednn(*a))
     close(jax.jit(rewritten(function, *PASSES))(DATA), function(DATA))
     assert sorted(asked) == sorted(expected)

@@ -34,8 +34,8 @@ def small(monkeypatch):
     monkeypatch.setattr(convolutions, "_LEAST", 0)
     monkeypatch.setattr(convolutions, "_LEAST_SPACE", 0)
     monkeypatch.setattr(convolutions, "_FULL_VECTORS", 1)
-    original = convolutions._sum_of_products
-    monkeypatch.setattr(convolutions, "_sum_of_products", lambda *a, **k: count.append(1) or original(*a, **k))
+    original = convolutions.sum_of_products
+    monkeypatch.setattr(convolutions, "sum_of_products", lambda *a, **k: count.append(1) or original(*a, **k))
     forget_calls(convolutions)
     yield count
     forget_calls(convolutions)

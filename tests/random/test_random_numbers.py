@@ -298,7 +298,10 @@ def test_each_thread_has_numbers_of_its_own():
 @pytest.mark.parametrize("ahead, count", [(2490, 20), (0, 3000), (5, 2496)])
 def test_words_that_are_given_back_come_again(ahead, count):
     twisters = Twisters(3, 5)
-    words = [np.random.RandomState(5 + i)._bit_generator.random_raw(8000) for i in range(3)]
+    generators = [np.random.MT19937() for _ in range(3)]
+    for i, generator in enumerate(generators):
+        generator.state = np.random.RandomState(5 + i).get_state(legacy=False)
+    words = [generator.random_raw(8000) for generator in generators]
     one, rows = twisters.one(0), slice(0, 3)
     one.take(ahead)
     taken = one.take(count)

@@ -17,7 +17,7 @@ import pytest
 import mxjax as mx
 from mxjax import MXNetError
 from mxjax._support import files as _files
-from mxjax._support.files import _ENDING, reading, refusals, replacing, together, unpack, write_file
+from mxjax._support.files import ENDING, reading, refusals, replacing, together, unpack, write_file
 
 
 def test_content_appears_at_the_end(tmp_path):
@@ -200,7 +200,7 @@ def test_other_files_are_replaced(tmp_path):
     with reading(path, "content"), open(path, "rb") as own:  # as the library's own readers are in it
         write_file(path, b"newer")
         assert own.read() == b"new"
-    assert path.read_bytes() == b"newer" and path.stat().st_ino != after and not _files._being_read
+    assert path.read_bytes() == b"newer" and path.stat().st_ino != after and not _files.being_read
 
 
 @pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="root may write everything")
@@ -219,7 +219,7 @@ def test_a_folder_that_takes_no_files_may_have_an_empty_one(tmp_path):
 
 def test_an_empty_file_where_no_other_can_be_made(tmp_path, monkeypatch):
     opened = os.open
-    monkeypatch.setattr(_files.os, "open", lambda path, *rest: refuse() if str(path).endswith(_ENDING) else
+    monkeypatch.setattr(_files.os, "open", lambda path, *rest: refuse() if str(path).endswith(ENDING) else
                         opened(path, *rest))
 
     def refuse():
@@ -358,7 +358,7 @@ def test_a_file_that_waits_for_others_is_not_abandoned(tmp_path):
 
 def test_what_the_dead_have_left_is_removed(tmp_path):
     path = tmp_path / "a"
-    left, fresh, other = (tmp_path / f".{name}.{digit * 16}{_ENDING}" for name, digit in (("a", "0"), ("a", "1"),
+    left, fresh, other = (tmp_path / f".{name}.{digit * 16}{ENDING}" for name, digit in (("a", "0"), ("a", "1"),
                                                                                         ("ab", "0")))
     for one in (left, fresh, other):
         one.write_bytes(b"half")

@@ -6,7 +6,7 @@ import pytest
 import mxjax as mx
 from mxjax import autograd, gluon
 
-from ..internals import lowered
+from ..internals import lowered, shared_forms
 
 
 def _net(prefix, hidden=3, **first):
@@ -81,6 +81,6 @@ def test_models_made_again_are_compiled_once():
         np.testing.assert_allclose(net[1].running_mean.data().asnumpy(),
                                    0.1 * scale * 0.1 * x.asnumpy().sum(1).mean(), rtol=1e-4)
         assert (net[1].beta.grad().asnumpy() == 3).all()
-        forms.append(net._cached_op._forms)
+        forms.append(shared_forms(net))
         programs.append(len(forms[-1].programs))
     assert forms[0] is forms[1] and programs[0] == programs[1] > 0

@@ -5,7 +5,7 @@ import pytest
 
 import mxjax as mx
 from mxjax.graph.inference import infer_shapes, infer_types
-from mxjax.symbol._simpler import _FORMS, simpler
+from mxjax.symbol._simpler import FORMS, simpler
 from mxjax.symbol.symbol import Symbol
 
 from ..internals import outputs_of
@@ -29,7 +29,7 @@ CASES = [
 
 
 def rewritten(symbol, given, types):
-    return simpler(outputs_of(symbol), lambda name: name not in _FORMS, lambda outputs: (
+    return simpler(outputs_of(symbol), lambda name: name not in FORMS, lambda outputs: (
         infer_shapes(outputs, given, types), infer_types(outputs, types)))
 
 

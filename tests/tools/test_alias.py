@@ -278,7 +278,7 @@ def test_an_older_stand_in_is_replaced_and_one_without_its_list_removed(tmp_path
     new = alias.VERSION
     with monkeypatch.context() as old:
         old.setitem(alias.VERSIONS, 1, "1.9.1+mxjax.0")
-        old.setitem(alias._DIST_INFO, 1, "mxnet-1.9.1+mxjax.0.dist-info")
+        old.setitem(alias.DIST_INFO, 1, "mxnet-1.9.1+mxjax.0.dist-info")
         assert alias.install(tmp_path).version == "1.9.1+mxjax.0"
     assert alias.main(arguments("status", "--target", str(tmp_path))) == 1
     assert alias.install(tmp_path).version == new

@@ -179,7 +179,7 @@ def test_what_raises_counts(tmp_path, call, status):
 
 
 def test_environment_variables_that_are_named_exist():
-    texts = [*doctor._DIFFERS.values(), *doctor._RAISES.values()]
+    texts = [*doctor.DIFFERS.values(), *doctor.RAISES.values()]
     names = {name for text in texts for name in re.findall(r"MXJAX_\w+", text)}
     used = "".join(p.read_text() for p in Path(mx.__file__).parent.rglob("*.py") if p.name != "doctor.py")
     assert names and all(f'"{name}"' in used for name in names)

@@ -128,13 +128,13 @@ def test_wrong_arguments_are_explained(pictures, tmp_path, capsys):
 
 def test_progress_in_logs(pictures, tmp_path, capsys, monkeypatch):
     """At a terminal one line changes; a log gets a line for each tenth at most."""
-    told = im2rec._Told("x", 0, 1000)
+    told = im2rec.Progress("x", 0, 1000)
     for done in range(1, 1001):
         told.show(done)
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 10 and lines[0].startswith("x: 100 of 1000 pictures, ") and "\r" not in lines[0]
     monkeypatch.setattr(im2rec.sys.stderr, "isatty", lambda: True)
-    told = im2rec._Told("x", 0, 2)
+    told = im2rec.Progress("x", 0, 2)
     told.show(1), told.show(2)
     text = capsys.readouterr().err
     assert text.count("\r") == 2 and text.endswith(" a second\n") and text.count("\n") == 1

@@ -4,14 +4,16 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
+from unittest.mock import MagicMock, call
 
 import pytest
 
 import mxjax as mx
 from mxjax.tools import launch_ray
-from mxjax.tools.launch import _hosts, launch
+from mxjax.tools.launch import hosts_of, launch
 
 ROOT = str(Path(mx.__file__).parents[1])
 
@@ -155,7 +157,7 @@ def test_without_ray(monkeypatch):
 
 def test_hosts_are_reached_by_ssh(tmp_path, capfd):
     (tmp_path / "hosts").write_text("# two machines\nuser@127.0.0.1 slots=2\n127.0.0.1:1\n")
-    assert _hosts(str(tmp_path / "hosts")) == ["user@127.0.0.1"] * 2 + ["127.0.0.1"]
+    assert hosts_of(str(tmp_path / "hosts")) == ["user@127.0.0.1"] * 2 + ["127.0.0.1"]
     ssh = tmp_path / "ssh"
     ssh.write_text('#!/bin/sh\nhost=$1; shift; echo "reached $host"; exec env -i sh -c "$*"\n')
     ssh.chmod(0o755)
@@ -252,19 +254,20 @@ def test_wrong_arguments(tmp_path):
         launch(["nothing-like-this"], 1)
 
 
-def test_places_on_ray_are_given_back_where_ray_has_gone():
+def test_places_on_ray_are_given_back_where_ray_has_gone(monkeypatch):
     """Whoever is started again or done has its actor ended, and a cluster that is no more is no error."""
-    class Ray:
-        killed = []
-
-        def kill(self, actor):
-            self.killed.append(actor)
-            raise RuntimeError("the cluster has gone")
-    held = object.__new__(launch_ray._Held)
-    held._ray, held._actor, held._code = Ray(), "actor", None
+    ray, ended, gone = MagicMock(), threading.Event(), RuntimeError("the cluster has gone")
+    ray.get.side_effect = lambda asked: ended.wait(60)  # the process runs meanwhile
+    ray.kill.side_effect = ray.util.remove_placement_group.side_effect = gone
+    monkeypatch.setattr(launch_ray, "find_ray", lambda owner: ray)
+    cluster = launch_ray.OnRay("local", [("worker", 0)])
+    cluster.prepare([("worker", 0)], lambda: False)
+    held = cluster.start("worker", 0, None, {}, ["true"])
     held.signal(signal.SIGKILL)
-    assert Ray.killed == ["actor"]
-    cluster = object.__new__(launch_ray.OnRay)
-    cluster._held, cluster._group = [held], None
-    cluster.clear()
-    assert Ray.killed == ["actor"] * 2 and not cluster._held
+    actor = cluster.actor("worker", 0)  # all are one here
+    assert ray.kill.call_args_list == [call(actor)]
+    for _ in range(2):  # the second time there is none left
+        cluster.clear()
+        assert ray.kill.call_args_list == [call(actor)] * 2 and ray.util.remove_placement_group.call_count == 1
+    ended.set()
+    held.finish()

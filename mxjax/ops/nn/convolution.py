@@ -105,7 +105,7 @@ def _checked(data: Array, weight: Array, bias: Array | None, kernel: tuple, stri
     return stride, dilate, pad
 
 
-def _convolution(data: Array, weight: Array, bias: Array | None = None, *, kernel: Shape, stride: Shape = (),
+def convolution(data: Array, weight: Array, bias: Array | None = None, *, kernel: Shape, stride: Shape = (),
                  dilate: Shape = (), pad: Shape = (), num_filter: Count, num_group: Count = 1,
                  workspace: Annotated[int, Range(0)] = 1024, no_bias: bool = False,
                  cudnn_tune: Literal["fastest", "limited_workspace", "off"] | None = None, cudnn_off: bool = False,
@@ -129,12 +129,12 @@ def _convolution(data: Array, weight: Array, bias: Array | None = None, *, kerne
         return correlate(data, weight, stride, dilate, pad, num_group, layout)
 
     def product(data: Array, weight: Array) -> Array:
-        return _as_product(data, weight, kernel, stride, dilate, pad, channels_last(layout))
+        return as_product(data, weight, kernel, stride, dilate, pad, channels_last(layout))
     if is_depthwise(data, kernel, num_group, channels_last(layout)):
         out = by_device(data, weight, default=whole, cpu=lambda data, weight: depthwise(
             data, weight, stride, dilate, pad, channels_last(layout)))
     elif num_group == 1 and is_float(data.dtype) and \
-            _product_is_faster(data, num_filter, kernel, stride, dilate, pad, layout):
+            product_is_faster(data, num_filter, kernel, stride, dilate, pad, layout):
         better = 1 < math.prod(kernel) <= MOST_KERNEL and _channels(params, data.shape) >= _VERY_FEW
         out = by_device(data, weight, cpu=product, onednn=whole if better else product, default=whole)
     else:
@@ -170,7 +170,7 @@ def _along_the_rest(data: Array, weight: Array, axes: Sequence[int], stride: tup
     batch, windows = data.shape[0], list(map(window, itertools.product(*map(range, places))))
     rows = windows[0] if len(windows) == 1 else jnp.stack(windows, 1).reshape(-1, *windows[0].shape[1:])
     rows, weight = folded(rows), folded(weight)
-    out = _convolution(rows, weight, kernel=tuple(weight.shape[1:-1] if last else weight.shape[2:]),
+    out = convolution(rows, weight, kernel=tuple(weight.shape[1:-1] if last else weight.shape[2:]),
                        stride=tuple(stride[i] for i in rest), dilate=tuple(dilate[i] for i in rest),
                        pad=tuple(pad[i] for i in rest), num_filter=weight.shape[0], no_bias=True,
                        layout=("NWC", "NHWC")[len(rest) - 1] if last else None)
@@ -186,7 +186,7 @@ _VERY_FEW = 3  # channels: with fewer a product is faster than oneDNN's convolut
 _FULL_VECTORS = 16  # channels from which XLA's convolution is the faster one, unless most places have no result
 
 
-def _product_is_faster(data: Array, num_filter: int, kernel: tuple, stride: tuple, dilate: tuple, pad: tuple,
+def product_is_faster(data: Array, num_filter: int, kernel: tuple, stride: tuple, dilate: tuple, pad: tuple,
                        layout: str | None) -> bool:
     """Returns whether one matrix product beats XLA's convolution on a CPU, forward and backward
     (benchmarks/convolution.py).
@@ -209,7 +209,7 @@ def _product_is_faster(data: Array, num_filter: int, kernel: tuple, stride: tupl
     return row <= 512 and data.shape[0] * count * row <= 3_000_000
 
 
-def _as_product(data: Array, weight: Array, kernel: tuple, stride: tuple, dilate: tuple, pad: tuple,
+def as_product(data: Array, weight: Array, kernel: tuple, stride: tuple, dilate: tuple, pad: tuple,
                 last: bool) -> Array:
     """A convolution as one matrix product of all windows, laid out side by side, with the weight."""
     dims = len(kernel)
@@ -288,7 +288,7 @@ def _places(size: int, window: int, stride: int) -> int:
 for _name, _aliases in [("Convolution", ("_npx_convolution",)), ("Convolution_v1", ())]:
     register(_name, aliases=_aliases, inputs=_without("no_bias", "data", "weight"), infer_shape=filled(
         _data_shape, weight=_weight_shape, bias=lambda p, x: (p["num_filter"],)),
-        FPartialShape=exact(_convolved, _grouped))(_convolution)
+        FPartialShape=exact(_convolved, _grouped))(convolution)
 
 
 def _transposed_shape(p: dict[str, Any], x: tuple[int, ...]) -> tuple[int | None, ...]:

@@ -25,7 +25,7 @@ _SHORT = 1 << 13  # numbers in a row that a GPU reduces in one step; of more it 
 
 # ------------------------------------------------------------ the arithmetic that all share
 @partial(jax.custom_vjp, nondiff_argnums=(4, 5))
-def _standardize(data: Array, gamma: Array, beta: Array, near: Array | None, axes: tuple[int, ...],
+def standardize(data: Array, gamma: Array, beta: Array, near: Array | None, axes: tuple[int, ...],
                  eps: float) -> tuple[Array, Array, Array, Array]:
     """gamma·(data - mean) / sqrt(var + eps) + beta with mean and variance over `axes`, in float32 or wider.
 
@@ -42,9 +42,9 @@ def _standardize_forward(data: Array, gamma: Array, beta: Array, near: Array | N
     two = partial(_moments, axes)
     if near is not None:
         mean, var = by_device(
-            wide, near, cpu=lambda wide, _: two(wide), default=partial(_moments_near, axes))
+            wide, near, cpu=lambda wide, _: two(wide), default=partial(moments_near, axes))
     elif size_of(tuple(data.shape[a] for a in axes)) <= _SHORT:
-        mean, var = by_device(wide, cpu=two, default=partial(_moments_merged, axes))
+        mean, var = by_device(wide, cpu=two, default=partial(moments_merged, axes))
     else:
         mean, var = two(wide)
     scale = lax.rsqrt(var + eps)
@@ -77,7 +77,7 @@ def _moments(axes: tuple[int, ...], data: Array) -> tuple[Array, Array]:
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(0,))
-def _moments_merged(axes: tuple[int, ...], data: Array) -> tuple[Array, Array]:
+def moments_merged(axes: tuple[int, ...], data: Array) -> tuple[Array, Array]:
     """The same in one pass over the data, for which an accelerator has least time, and as exact: mean, sum of squared
     differences and count of parts are merged (Chan, Golub, LeVeque, 1979)."""
     def merge(one: tuple[Array, ...], other: tuple[Array, ...]) -> tuple[Array, ...]:
@@ -90,14 +90,14 @@ def _moments_merged(axes: tuple[int, ...], data: Array) -> tuple[Array, Array]:
     return jnp.expand_dims(mean, axes), jnp.expand_dims(squares / count, axes)
 
 
-@_moments_merged.defjvp
+@moments_merged.defjvp
 def _moments_change(axes: tuple[int, ...], data: tuple[Array], change: tuple[Array]) -> tuple:
-    mean, var = _moments_merged(axes, *data)
+    mean, var = moments_merged(axes, *data)
     by_mean, by_var = (_mean(x, axes) for x in (change[0], 2 * (data[0] - mean) * change[0]))
     return (mean, var), (by_mean, by_var)
 
 
-def _moments_near(axes: tuple[int, ...], data: Array, near: Array) -> tuple[Array, Array]:
+def moments_near(axes: tuple[int, ...], data: Array, near: Array) -> tuple[Array, Array]:
     """The same in one pass of two sums, of differences from `near`: squares of numbers far from 0 would cancel."""
     centred = data - near
     first, second = (_mean(x, axes) for x in (centred, centred * centred))
@@ -124,8 +124,8 @@ def _summed(gradient: Array, like: Array) -> Array:
     return _sum(gradient, axes).astype(like.dtype)
 
 
-_standardize.defvjp(_standardize_forward, _standardize_backward)
-_standardized = cast(Callable[..., tuple[Array, Array, Array, Array]], _standardize)  # `custom_vjp` hides the type
+standardize.defvjp(_standardize_forward, _standardize_backward)
+_standardized = cast(Callable[..., tuple[Array, Array, Array, Array]], standardize)  # `custom_vjp` hides the type
 
 
 def _along(axis: int, ndim: int, name: str, size: int, *arrays: Array) -> list[Array]:

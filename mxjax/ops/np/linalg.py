@@ -113,16 +113,17 @@ def eig(A: Array) -> tuple[Array, Array]:
     """Eigenvalues (..., n) and eigenvectors (columns) of general matrices; real parts."""
     _need_square("_npi_eig", A)
     wide = _wide(A)
-    return by_device(wide, tpu=_eig_on_host, default=_eig)
+    return by_device(wide, tpu=eig_on_host, default=eig_by_xla)
 
 
-def _eig(A: Array) -> tuple[Array, Array]:  # noqa: N803
+def eig_by_xla(A: Array) -> tuple[Array, Array]:  # noqa: N803
+    """Returns the real parts of eigenvalues and eigenvectors, where JAX computes them."""
     values, vectors = jnp.linalg.eig(A)
     return values.real.astype(A.dtype), vectors.real.astype(A.dtype)
 
 
-def _eig_on_host(A: Array) -> tuple[Array, Array]:  # noqa: N803
-    """JAX has none for TPUs."""
+def eig_on_host(A: Array) -> tuple[Array, Array]:  # noqa: N803
+    """Returns them as NumPy computes them: JAX has none for TPUs."""
     def compute(matrices: np.ndarray) -> tuple[np.ndarray, ...]:
         return tuple([np.asarray(np.real(result), A.dtype) for result in np.linalg.eig(matrices)])
     return jax.pure_callback(compute, (jax.ShapeDtypeStruct(A.shape[:-1], A.dtype), A), A)

@@ -21,7 +21,6 @@ from ..nn.convolution import (
     Layout,
     _check_spatial,
     _checked,
-    _convolution,
     _convolved,
     _grouped,
     _has_windows,
@@ -29,6 +28,7 @@ from ..nn.convolution import (
     _pooled,
     _pooling,
     _weight_shape,
+    convolution,
 )
 from ..nn.layers import fully_connected_data, fully_connected_shape
 from ..nn.recurrent import _inputs as rnn_inputs
@@ -119,7 +119,7 @@ def _in_floats(data: Array, weight: Array, axes: tuple[int, int], native: Callab
     step = 2**24 // largest
 
     def floats(*arrays: Array) -> Array:
-        out = _convolution(*(a.astype(jnp.float32) for a in arrays), **params)
+        out = convolution(*(a.astype(jnp.float32) for a in arrays), **params)
         return jnp.rint(out).astype(jnp.int32)  # a GPU's library may take a transform that rounds
     if step >= channels:
         return floats(data, weight)

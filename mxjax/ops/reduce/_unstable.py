@@ -30,7 +30,8 @@ def unstable(keys: Array, count: int, whole: bool) -> Array:
     return _unstable_p.bind(keys, count=count, whole=whole)
 
 
-def _by_loops(keys: Array, count: int, whole: bool) -> Array:
+def by_loops(keys: Array, count: int, whole: bool) -> Array:
+    """Returns the places as loops in XLA find them, with the same order of equal keys as the host's sort."""
     if not whole:
         return partial_sort(keys, count)
     moved = introsort(keys)
@@ -56,7 +57,7 @@ def _lowered(ctx: Any, keys: Any, *, count: int, whole: bool) -> Any:
     module, call = ctx.module_context, getattr(mlir, "emit_python_callback", None)
     alone = tuple(module.platforms) == ("cpu",) and getattr(module.axis_context, "num_devices", 0) == 1
     if call is None or not alone or module.lowering_parameters.for_export:
-        return mlir.lower_fun(lambda keys: _by_loops(keys, count, whole), multiple_results=False)(ctx, keys)
+        return mlir.lower_fun(lambda keys: by_loops(keys, count, whole), multiple_results=False)(ctx, keys)
     return call(ctx, lambda keys: (positions(keys, count, whole),), None, [keys], ctx.avals_in, ctx.avals_out,
                 has_side_effect=False, returns_token=False)[0]
 

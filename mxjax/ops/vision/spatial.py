@@ -91,7 +91,7 @@ def crop(*data: Array, num_args: Annotated[int, Range(1, 3)] = 1, offset: Shape 
 
 
 # ------------------------------------------------------------ sampling
-def _sample(data: Array, grid: Array) -> Array:
+def sample(data: Array, grid: Array) -> Array:
     """Bilinear interpolation at grid positions: (x, y) in [-1, 1] from corner to corner; zero outside of the image."""
     flat = data.reshape(*data.shape[:2], -1)
     places, weights = [], []
@@ -127,7 +127,7 @@ def bilinear_sampler(data: Array, grid: Array, *, cudnn_off: bool | None = None)
     if data.ndim != 4 or grid.ndim != 4 or grid.shape[1] != 2 or grid.shape[0] != data.shape[0]:
         raise MXNetError(f"BilinearSampler takes data (batch, channel, height, width) and grid (batch, 2, h, w), got "
                          f"{data.shape} and {grid.shape}")
-    return _sample(data, grid)
+    return sample(data, grid)
 
 
 @register("GridGenerator", FPartialShape=lambda p, x: (
@@ -161,7 +161,7 @@ def spatial_transformer(data: Array, loc: Array, *, target_shape: Shape = (0, 0)
     """
     if min(target_shape) < 1:
         raise MXNetError(f"SpatialTransformer: target_shape must be positive, got {target_shape}")
-    return _sample(data, _affine_grid(loc, target_shape))
+    return sample(data, _affine_grid(loc, target_shape))
 
 
 # ------------------------------------------------------------ regions

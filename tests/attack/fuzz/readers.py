@@ -19,6 +19,7 @@ from mxjax.gluon.data.vision import datasets
 from mxjax.io import image_record
 from mxjax.test_utils import _files as test_files
 from mxjax.tools import im2rec
+from tests.internals import read_mnist
 
 READERS = {}
 _OWN = {  # MXNet's types where a file is sound, but not what was asked for
@@ -218,7 +219,7 @@ def lists(raw):
     path = _file("x.lst", raw)
     errors = []
     for read in (lambda: mx.image.ImageIter(1, (3, 8, 8), path_imglist=path, path_root=folder()),
-                 lambda: image_record._read_labels(path, 1), lambda: list(im2rec.read_list(path))):
+                 lambda: image_record.read_labels(path, 1), lambda: list(im2rec.read_list(path))):
         try:
             read()
         except mx.MXNetError as error:
@@ -240,14 +241,13 @@ def mnist_gz_content(raw):
 
 def _gluon_mnist(raw):
     path = _file("images.gz", raw)
-    data = datasets.MNIST.__new__(datasets.MNIST)
-    data._root, download = folder(), datasets.download
+    download = datasets.download
     datasets.download = lambda *args, **kwargs: path
     try:
-        data._read(("images.gz", ""), 16)
+        read_mnist(folder(), "images.gz")
     finally:
         datasets.download = download
-    test_files._idx(path)
+    test_files.idx(path)
 
 
 @_reader

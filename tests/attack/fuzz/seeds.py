@@ -13,6 +13,7 @@ import numpy as np
 
 import mxjax as mx
 from mxjax import recordio
+from mxjax._support import images
 
 CORPUS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "corpus")
 _R = np.random.RandomState(0)
@@ -97,7 +98,7 @@ def _npzs():
 
 def _images():
     for kind in (".png", ".jpg", ".bmp", ".webp", ".tiff"):
-        yield mx.image._host.cv2().imencode(kind, _picture())[1].tobytes()
+        yield images.cv2().imencode(kind, _picture())[1].tobytes()
 
 
 def _records():
