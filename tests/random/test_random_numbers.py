@@ -251,19 +251,35 @@ def test_parameters_that_change_from_number_to_number(dtype, sums):
 
 
 @pytest.mark.parametrize("count", [1, 65, 3000, 70000])
-def test_one_at_a_time_or_all_places_at_once(count, monkeypatch):
-    """Both give the same numbers, whatever the parameters are, and where there is none for some."""
+def test_one_at_a_time_or_all_places_at_once_or_guessed(count, monkeypatch):
+    """All give the same numbers, whatever the parameters are, and where there is none for some."""
     i = np.arange(count)
     shape, scale = np.where(i % 41 == 7, np.nan, 0.4 + i // 9 % 5).astype(np.float32), np.float32(1 + i // 50 % 3)
     found = []
-    for short in (0, 10 ** 9):
+    for short, guessed in ((0, 0), (10 ** 9, 0), (0, 9000)):
         monkeypatch.setattr(_host_rejection, "_SHORT", short)
+        monkeypatch.setattr(_host_rejection, "_GUESSED", (guessed, guessed))
         source = Source(6)
         found.append([_host_rejection.gamma(source, count, np.dtype(np.float32), shape, scale),
                       _host_rejection.poisson(source, count, np.dtype(np.float32), scale * 7),
                       _host_rejection.generalized_negative_binomial(source, count, np.dtype(np.float32), scale * 7,
                                                                     scale - 1),
                       source.parallel_uniform(count)])
+    for one, *others in zip(*found, strict=True):
+        for other in others:
+            np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("value", [0, -2, 1e-30, 12, 1e6, 1e20, np.inf, -np.inf, np.nan])
+def test_parameters_that_cannot_be_guessed(value, monkeypatch):
+    parameters = np.where(np.arange(70) % 3, np.float32(value), np.float32(1.5))
+    other, found = np.full(70, 0.3, np.float32), []
+    for guessed in 0, 10 ** 9:
+        monkeypatch.setattr(_host_rejection, "_GUESSED", (guessed, guessed))
+        source = Source(6)
+        found.append([draw(source, 70, np.dtype(np.float32), *given) for draw, *given in (
+            (_host_rejection.gamma, parameters, other), (_host_rejection.gamma, other, parameters),
+            (_host_rejection.negative_binomial, np.abs(parameters), other), (_host_rejection.poisson, parameters))])
     for one, other in zip(*found, strict=True):
         np.testing.assert_array_equal(one, other)
 

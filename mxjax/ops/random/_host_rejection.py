@@ -1,9 +1,10 @@
 """Gamma and Poisson numbers, and mixtures of both, drawn in parallel as MXNet draws them on CPUs, to the bit.
 
-Each number takes as many tries as it needs, so where one begins depends on the one before. Where many have the same
-parameters, all places of a twister's words are tried at once, as if a number began there; then one goes from place to
-place. Where parameters change from number to number, one number of each twister is tried at a time. MXNet rounds some
-steps to float32 and leaves others in float64, which decides the last bit.
+Each number takes as many tries as it needs, so where one begins depends on the one before. Of few numbers, all places
+are guessed, and then tried at once. Where many have the same parameters, all places of a twister's words are tried at
+once, as if a number began there; then one goes from place to place. Where parameters change from number to number, one
+number of each twister is tried at a time. MXNet rounds some steps to float32 and leaves others in float64, which
+decides the last bit.
 Source: Marsaglia and Tsang, A Simple Method for Generating Gamma Variables, 2000; Press et al., Numerical Recipes.
 """
 
@@ -16,12 +17,13 @@ import numpy as np
 
 from ..._random.mersenne import Source, Twisters, in_groups, unit
 from ..._support.c_math import c_function, mixed
+from ._host_guess import FEW, Guess, guess_gamma, guess_mixture, guess_poisson, walk
 
 __all__ = ["gamma", "generalized_negative_binomial", "negative_binomial", "poisson"]
 
 _AHEAD, _GROUP = 256, 128  # words of each twister at once; twisters at once: what stays in the cache
+_GUESSED = 128, 2048  # so many numbers at most are guessed, with the same parameters and with others
 _SHORT = 12  # so many numbers, on average, must have the same parameters for all places to be tried
-_FEW = 12  # rates below are counted by products
 _BLOCK = 8  # factors at once
 
 
@@ -58,6 +60,7 @@ class _Places:
 # (places, *parameters that broadcast against them) -> what begins at each place: value, whether that is a result, and
 # the place that follows; where that is behind the end, the numbers did not suffice
 _Trial = Callable[..., tuple[np.ndarray, np.ndarray, np.ndarray]]
+_Guesses = Callable[[np.ndarray], list[Guess]]  # for each row of numbers in [0, 1)
 
 
 def _each(lanes: Twisters, rows: slice, wants: np.ndarray, wide: bool, cost: float, trial: _Trial,
@@ -138,7 +141,42 @@ def _by_turns(lanes: Twisters, begins: np.ndarray, stops: np.ndarray, wide: bool
         least *= 2
 
 
-def _in_parallel(source: Source, count: int, wide: bool, cost: float, trial: _Trial, possible: Any,
+def _by_guesses(lanes: Twisters, left: list[np.ndarray], wide: bool, cost: float, trial: _Trial, guesses: _Guesses,
+                parameters: list[np.ndarray], found: np.ndarray) -> None:
+    """Writes the results of the first twisters. Of the steps that are guessed, those up to the first wrong one count.
+
+    Args:
+        lanes, wide, cost, trial: see `_each`.
+        left: the results that each twister makes; changed.
+        guesses: of the trial.
+        parameters: of the trial, one for each result.
+        found: the results.
+    """
+    rows, least = slice(0, len(left)), 16
+    given = list(zip(*[p.tolist() for p in parameters], strict=True))
+    while active := [i for i, results in enumerate(left) if len(results)]:
+        length = min(int(1.1 * cost * max(map(len, left))) + least, 4 * _AHEAD >> wide)
+        u, end = unit(lanes.take(rows, length << wide), wide), np.zeros(len(left), np.int64)
+        walks = [walk(guess, length, left[i].tolist(), given)
+                 for i, guess in zip(active, guesses(u[active]), strict=True)]
+        sizes = [len(places) for places, _ in walks]
+        lane = np.repeat(active, sizes)
+        at, result = (np.array([n for part in parts for n in part]) for parts in zip(*walks, strict=True))
+        value, good, following = trial(_Places(u, lane, at), *[p[result] for p in parameters])
+        enough, wrong = following <= length, np.ones(len(at), bool)  # the last of a twister counts as wrong
+        wrong[:-1] = (following[:-1] != at[1:]) | (good[:-1] != (result[1:] != result[:-1])) | (lane[1:] != lane[:-1])
+        ends, stops = np.flatnonzero(wrong), np.cumsum(sizes)
+        ends = ends[np.searchsorted(ends, stops - sizes)]
+        end[active] = np.where(enough[ends], following[ends], at[ends])
+        good &= enough & (np.arange(len(at)) <= np.repeat(ends, sizes))
+        found[result[good]] = value[good]
+        for i, made in zip(active, np.bincount(lane[good], minlength=len(left))[active], strict=True):
+            left[i] = left[i][made:]
+        lanes.give_back(rows, (length - end) << wide)
+        least *= 2
+
+
+def _in_parallel(source: Source, count: int, wide: bool, cost: float, trial: _Trial, guesses: _Guesses, possible: Any,
                  *parameters: Any) -> np.ndarray:
     """`count` results of all twisters; NaN where it is not possible. The parameters are numbers, or one for each."""
     lanes = source.lanes
@@ -150,8 +188,14 @@ def _in_parallel(source: Source, count: int, wide: bool, cost: float, trial: _Tr
         if p.strides[0]:
             changes |= p[1:] != p[:-1]
     ends = np.append(np.flatnonzero(changes) + 1, count)  # of runs with the same parameters
-    first = np.arange(len(counts)) * step
-    if len(ends) * _SHORT > count:
+    first, changing = np.arange(len(counts)) * step, len(ends) * _SHORT > count
+    if count <= _GUESSED[changing]:
+        results = [begin + np.flatnonzero(spread[0][begin:begin + n])
+                   for begin, n in zip(first.tolist(), counts.tolist(), strict=True)]
+        with np.errstate(all="ignore"):
+            _by_guesses(lanes, results, wide, cost, trial, guesses, spread[1:], result)
+        return result
+    if changing:
         with np.errstate(all="ignore"):
             _by_turns(lanes, first, first + counts, wide, cost, trial, spread[0], spread[1:], result)
         return result
@@ -214,7 +258,7 @@ def gamma(source: Source, count: int, dtype: np.dtype, alpha: Any, beta: Any) ->
     wide = dtype == np.float64
     with np.errstate(all="ignore"):
         possible, *terms = _gamma_terms(alpha, np.float64 if wide else np.float32)
-    return _in_parallel(source, count, wide, 4, _try_gamma, possible, *terms, beta)
+    return _in_parallel(source, count, wide, 4, _try_gamma, guess_gamma, possible, *terms, beta)
 
 
 # -------------------------------------------------------------------- Poisson
@@ -248,7 +292,7 @@ def _try_candidates(places: _Places, rate: np.ndarray) -> tuple[np.ndarray, np.n
 
 def _try_poisson(places: _Places, rate: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     rate = np.broadcast_to(rate, places.at.shape)
-    few = rate < _FEW
+    few = rate < FEW
     if few.all():
         return _count_products(places, rate)
     if not few.any():
@@ -263,12 +307,13 @@ def _try_poisson(places: _Places, rate: np.ndarray) -> tuple[np.ndarray, np.ndar
 def _cost(rate: Any) -> float:
     """Returns how many numbers a Poisson number takes, nearly."""
     rate = np.asarray(rate, np.float32)
-    return max(4.0, 1 + float(rate[rate < _FEW].max(initial=0)))
+    return max(4.0, 1 + float(rate[rate < FEW].max(initial=0)))
 
 
 def poisson(source: Source, count: int, dtype: np.dtype, rate: Any) -> np.ndarray:
     """Poisson distributed numbers."""
-    return _in_parallel(source, count, False, _cost(rate), _try_poisson, True, np.asarray(rate, np.float32))
+    return _in_parallel(source, count, False, _cost(rate), _try_poisson, guess_poisson, True,
+                        np.asarray(rate, np.float32))
 
 
 # -------------------------------------------------------------------- mixtures
@@ -292,7 +337,8 @@ def _mixture(source: Source, count: int, free: Any, fixed: Any, alpha: Any, beta
         possible, *terms = _gamma_terms(alpha, np.float32)
         mean = np.asarray(alpha, np.float32) * np.asarray(beta, np.float32)
     cost = 4 + _cost(np.where(free, mean, fixed))
-    return _in_parallel(source, count, False, cost, _try_mixture, possible | ~free, free, fixed, *terms, beta)
+    return _in_parallel(source, count, False, cost, _try_mixture, guess_mixture, possible | ~free, free, fixed, *terms,
+                        beta)
 
 
 def negative_binomial(source: Source, count: int, dtype: np.dtype, k: Any, p: Any) -> np.ndarray:
