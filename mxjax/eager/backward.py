@@ -10,12 +10,14 @@ from typing import Any
 import jax.numpy as jnp
 
 from ..base import MXNetError
+from ..context import current_context
 from ..kernel.policy import next_round
 from .array_types import wrap
 from .backward_program import run_together
 from .gradients import ONES, Totals, drop, ones, resolved, retain, store
 from .handle import Handle
 from .modes import state
+from .promise import zeros
 from .tape import Node
 from .walk import pulls, walk
 
@@ -55,6 +57,11 @@ def walk_back(heads: Sequence[Any], head_grads: Sequence[Any], retain: bool, cre
             grad = wrap(grad, head.chunk.ctx)
         totals[head.entry] = grad  # of a head that comes twice the last one counts, as in MXNet
     nodes = _reachable(totals)
+    for node in nodes:  # without a function for each: this is part of every step
+        kernel = node.kernel if node.lazy is None or not node.alive else node.lazy.derivative.kernel
+        if kernel is not None and kernel.starts and (node, 0) not in totals:
+            _start_at_losses(nodes, totals, create_graph)
+            break
     if variables is None:
         for node in reversed(nodes):  # variables come last
             if node.variable:
@@ -101,6 +108,22 @@ def is_read(node: Node, index: int) -> bool:
         kernel, args = node.lazy.derivative.kernel, list(node.lazy)
     return kernel is None or not node.alive or \
         kernel.reads_head(args, tuple([parent is not None for parent in node.parents]), index)
+
+
+def _start_at_losses(nodes: Sequence[Node], totals: Totals, create_graph: bool) -> None:
+    """Adds zeros as gradients of the losses behind calls that pass no gradients on, as MXNet computes theirs, too."""
+    reached = {node for node, _ in totals}
+    for node in nodes:
+        kernel = node.kernel if node.lazy is None or not node.alive else node.lazy.derivative.kernel
+        if kernel is not None and kernel.starts and node not in reached:
+            reached.add(node)
+            shape, dtype = node.outs[0]
+            zero = zeros(shape, dtype, node.ctx or current_context())
+            totals[node, 0] = wrap(zero, node.ctx) if create_graph else zero
+        if node in reached:
+            constant = () if kernel is None else kernel.constant
+            reached.update([parent[0] for i, parent in enumerate(node.parents)
+                            if parent is not None and i not in constant])
 
 
 _by_sequence = attrgetter("sequence")

@@ -214,7 +214,8 @@ class CachedOp:
                 "CachedOp", fn, forms.count, len(self._graph.outputs), symbolic=True, parts=True, pullback=pullback,
                 x64=any(k.x64 for k in self._graph.kernels(train)),
                 mutated=tuple([forms.aux_places[k] for k in changed]),
-                constant=frozenset([forms.arg_places[i] for i in self._graph.constant(train)]))
+                constant=frozenset([forms.arg_places[i] for i in self._graph.constant(train)]),
+                starts=any(k.starts for k in self._graph.kernels(train)))
         return kernel
 
     def run(self, arrays: Sequence[NDArray], default_ctx: Context | None, bound: bool = False) -> list[NDArray]:

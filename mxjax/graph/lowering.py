@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from .._support.bounded import Bounded
@@ -96,6 +97,7 @@ class Lowered:
         self.unsized = any((check := n.op.get_attr("FShapeKnown")) and not check(n.params) for n in self.steps)
         self.branches = any(n.op.get_attr("FUneven") for n in self.steps)
         self._kernels: dict[Any, list[Kernel]] = Bounded(64)
+        self._gradients: dict[bool, tuple[set[int], list[Entry]]] = {}
         self._draws: dict[Any, list[Callable | None]] = Bounded(64)
         self._inference: Inference | None = None
         self._forms: Forms | None = None
@@ -176,12 +178,24 @@ class Lowered:
         return self._kernels[train]
 
     def constant(self, train: bool) -> list[int]:
-        """Returns the arguments whose gradients are zero, because no operator passes the outputs' gradients to them."""
-        reached = {id(node) for node, _ in self.outputs}
-        for node, kernel in reversed(list(zip(self.steps, self.kernels(train), strict=True))):
-            if id(node) in reached:
-                reached.update([id(n) for i, (n, _) in enumerate(node.inputs) if i not in kernel.constant])
+        """Returns the arguments whose gradients are zero, because no operator passes gradients to them."""
+        reached = self._reached(train)[0]
         return [i for i, node in enumerate(self.arg_nodes) if id(node) not in reached]
+
+    def _reached(self, train: bool) -> tuple[set[int], list[Entry]]:
+        """(ids of the nodes that gradients reach, the results of losses that the outputs' gradients do not reach)."""
+        found = self._gradients.get(train)
+        if found is None:
+            reached: set[int] = {id(node) for node, _ in self.outputs}
+            losses: list[Entry] = []
+            for node, kernel in reversed(list(zip(self.steps, self.kernels(train), strict=True))):
+                if kernel.starts and id(node) not in reached:
+                    reached.add(id(node))
+                    losses.append((node, 0))
+                if id(node) in reached:
+                    reached.update([id(n) for i, (n, _) in enumerate(node.inputs) if i not in kernel.constant])
+            found = self._gradients[train] = reached, losses
+        return found
 
     def kernels_for(self, args: Sequence[Any], aux: Sequence[Any], train: bool) -> list[Kernel]:
         """Returns `kernels` for values of known shapes: created arrays get the shape that their surroundings
@@ -249,7 +263,9 @@ class Lowered:
                 do(stretch.steps, values)
             else:
                 values.update(_again(stretch, values, do))
-        return ([attention.forced(values[id(n), i]) for n, i in self.outputs],
+        outputs = [attention.forced(values[id(n), i]) for n, i in self.outputs]
+        losses = [] if forward else [values[id(n), i] for n, i in self._reached(train)[1] if (id(n), i) in values]
+        return ([_with_losses(output, *losses) for output in outputs] if losses else outputs,
                 [values[id(n), 0] for n in self.aux_nodes])
 
     def _prepared(self, args: Sequence[Any], aux: Sequence[Any], key: tuple,
@@ -284,7 +300,7 @@ class Lowered:
         self._stretches()  # it rejects unknown policies
         values, kernels, extras = self._prepared(args, aux, key, train)
         live = {(id(n), 0) for n, w in zip(self.arg_nodes, wanted, strict=False) if w}
-        tape = []
+        tape, losses, starts = [], [], {id(n) for n, _ in self._reached(train)[1]} if live else set()
         for node, kernel, extra, last in zip(self.steps, kernels, extras, self._last_reads(), strict=True):
             entries = [(id(n), i) for n, i in node.inputs]
             inputs = [values[entry] for entry in entries]
@@ -296,6 +312,8 @@ class Lowered:
             if live:
                 reached = tuple([entry in live and i not in kernel.constant for i, entry in enumerate(entries)])
                 if any(reached):
+                    if id(node) in starts:
+                        losses.append(((id(node), 0), (results[0].shape, results[0].dtype)))
                     kept = results if kernel.keeps_result else (*inputs, *extra)
                     tape.append((node, kernel, entries, kept, reached))
                     live.update([(id(node), i) for i in range(kernel.num_outputs)
@@ -310,6 +328,7 @@ class Lowered:
             for entry, head in zip(outputs, heads, strict=False):
                 if head is not None:
                     totals[entry] = totals[entry] + head if entry in totals else head
+            totals.update([(entry, np.zeros(*spec)) for entry, spec in losses])
             rest = tape if once else tape.copy()
             while rest:
                 node, kernel, entries, operands, reached = rest.pop()
@@ -572,6 +591,16 @@ class Forms:
     def split(self, values: Sequence[Any]) -> tuple[list[Any], list[Any], tuple]:
         """Returns arguments, auxiliary states and random key from values in the order of the variables."""
         return ([values[i] for i in self.arg_places], [values[i] for i in self.aux_places], tuple(values[self.count:]))
+
+
+@jax.custom_vjp
+def _with_losses(output: Any, *losses: Any) -> Any:
+    """Returns the output; with its gradient zeros also reach the losses, which JAX would leave out."""
+    return output
+
+
+_with_losses.defvjp(lambda output, *losses: (output, losses),
+                    lambda losses, grad: (grad, *[jnp.zeros_like(loss) for loss in losses]))
 
 
 def _mirrored(node: Node) -> tuple[str | None, str | None]:

@@ -87,6 +87,7 @@ class Kernel:
         like: for each result an argument with its shape and dtype, if known without a trace.
         parts: it only calls kernels, by their `within`.
         constant: positions of the inputs whose gradients are zero, so that a backward pass ends there.
+        starts: backward passes start here even if only zeros reach it: of a loss, or a graph with one.
         form: NumPy form of the operator or function.
         pullback: for a graph of parts, function(arguments, wanted, once) that returns (results, function
             that maps gradients of outputs to those of arguments), on NumPy arrays; once: the latter is called once.
@@ -98,7 +99,7 @@ class Kernel:
     __slots__ = ("name", "fn", "num_arrays", "num_outputs", "num_visible", "x64", "mutated", "eager", "symbolic",
                  "options", "operators", "op", "params", "dynamic", "packed", "uses_key", "by_rows", "keeps_result",
                  "check", "refuses", "draw", "smooth", "like", "in_place", "parts", "form", "pullback",
-                 "constant", "simple", "direct", "jitted", "_once", "_vjps", "_specs",
+                 "constant", "starts", "simple", "direct", "jitted", "_once", "_vjps", "_specs",
                  "_needs", "donors", "derivatives", "rules", "__weakref__")
 
     def __init__(self, name: str, fn: Callable[..., tuple], num_arrays: int, num_outputs: int, *,
@@ -113,8 +114,8 @@ class Kernel:
                  draw: Callable[..., Any] | None = None,
                  smooth: Callable[[str], Callable[..., tuple]] | None = None, like: tuple[int, ...] | None = None,
                  in_place: Kernel | None = None, parts: bool = False,
-                 constant: frozenset[int] = frozenset(), form: BoundForm | FunctionForm | None = None,
-                 pullback: Callable[..., Any] | None = None) -> None:
+                 constant: frozenset[int] = frozenset(), starts: bool = False,
+                 form: BoundForm | FunctionForm | None = None, pullback: Callable[..., Any] | None = None) -> None:
         values = {key: value for key, value in locals().items() if key != "self"}
         values["num_visible"] = num_outputs if num_visible is None else num_visible
         values["options"], values["params"] = options or {}, params or {}
@@ -657,8 +658,8 @@ def _build(op: Op, params: dict[str, Any], dynamic: tuple[str, ...], packed: tup
                   options={"most": SOME_OF_ONE, "any_size": getattr(function, "__module__", "").startswith(_OURS),
                            "trains": "lr" in params or bool(mutated) and op.get_attr("FDecay") is None},
                   op=op, params=params, dynamic=dynamic, packed=packed, uses_key=op.uses_key,
-                  constant=_constant(op, params, names), by_rows=op.by_rows(params),
-                  keeps_result=op.keeps_result(params), check=op.get_attr("FCheck"),
+                  constant=_constant(op, params, names), starts=op.get_attr("ignores_heads", False),
+                  by_rows=op.by_rows(params), keeps_result=op.keeps_result(params), check=op.get_attr("FCheck"),
                   refuses=refuse and functools.partial(refuse, params), draw=draw, smooth=smooth,
                   form=None if eager and not op.eager else
                   bound(form_name, static, dynamic, packed, functools.partial(_spread, mask), count),

@@ -24,6 +24,9 @@ ATTRIBUTES: dict[str, str] = {
     "FConstant":
         "function(params, names of the inputs) -> the names of those whose gradients are always zero: a backward pass "
         "ends there, so a zero is never multiplied by an infinite derivative; all, if FGradient is `no_gradient`",
+    "ignores_heads":
+        "True where FGradient does not depend on the head gradients, as of losses: the backward pass also starts at "
+        "such an operator if only zeros reach it, behind an input in FConstant",
     "FHost":
         "function(params, NDArrays, context) -> NDArrays: the operator runs on the host, recording itself on the tape; "
         "in a graph it cuts the compiled program in two",

@@ -170,3 +170,53 @@ def test_hybridized_blocks_end_a_backward_pass(request, constant, mode):
             y = second(first(x))
         y.backward()
         np.testing.assert_array_equal(x.grad.asnumpy(), [0, 0, 0])  # 0 times infinity would be NaN
+
+
+LOSSES = {
+    "SoftmaxOutput": (lambda F, x: F.SoftmaxOutput(x, F.ones((2,))), [[0.7310586, -0.7310586], [0.5, -0.5]]),
+    "MakeLoss": (lambda F, x: F.MakeLoss(x * x, grad_scale=3), [[12, 6], [6, 6]]),
+    "make_loss": (lambda F, x: F.make_loss(x * x), [[4, 2], [2, 2]]),
+    "LinearRegressionOutput": (lambda F, x: F.LinearRegressionOutput(x, F.ones((2, 2))), [[0.5, 0], [0, 0]]),
+    "SVMOutput": (lambda F, x: F.SVMOutput(x, F.ones((2,)), use_linear=True), [[1, 0], [1, 0]]),
+}
+ENDS = {
+    "BlockGrad": lambda F, y: -F.log(F.pick(F.BlockGrad(y), F.ones((2,)))).sum(),
+    "argmax": lambda F, y: F.argmax(y, axis=1),
+    "comparison": lambda F, y: y > 0.5,
+}
+
+
+@pytest.mark.parametrize("run", [_imperative, _hybridized, _bound])
+@pytest.mark.parametrize("end", ENDS)
+@pytest.mark.parametrize("loss", LOSSES)
+def test_a_loss_behind_a_zero_gradient_still_has_its_gradient(loss, end, run):
+    function, expected = LOSSES[loss]
+    x = mx.nd.array([[2, 1], [1, 1]])
+    x.attach_grad()
+    found = run(lambda F, x: ENDS[end](F, function(F, x)), x)
+    np.testing.assert_allclose(found.asnumpy(), expected, rtol=1e-6)
+
+
+def test_losses_behind_zero_gradients_by_xla(at_once):
+    for run in (_imperative, _hybridized, _bound):
+        test_a_loss_behind_a_zero_gradient_still_has_its_gradient("SoftmaxOutput", "BlockGrad", run)
+
+
+def test_a_hybridized_loss_whose_result_is_blocked_outside():
+    x = mx.nd.array([[2, 1], [1, 1]])
+    x.attach_grad()
+
+    class Loss(mx.gluon.HybridBlock):
+        def hybrid_forward(self, F, x):
+            return LOSSES["SoftmaxOutput"][0](F, x)
+    loss = Loss()
+    loss.hybridize()
+    for _ in range(3):  # the third time as one program
+        with mx.autograd.record():
+            y = mx.nd.BlockGrad(loss(x)).sum() + 2 * x.sum()
+        y.backward()
+        np.testing.assert_allclose(x.grad.asnumpy(), 2 + np.array(LOSSES["SoftmaxOutput"][1]), rtol=1e-6)
+    with mx.autograd.record():
+        y = mx.nd.BlockGrad(loss(x)).sum()
+    found = mx.autograd.grad(y, x, create_graph=True)[0]
+    np.testing.assert_allclose(found.asnumpy(), LOSSES["SoftmaxOutput"][1], rtol=1e-6)

@@ -198,7 +198,7 @@ def block_grad(data: Array) -> Array:
 
 # A loss is where a backward pass starts: its gradient is one, whatever the head gradient is.
 @register("make_loss", aliases=("_sparse_make_loss",), infer_shape=elementwise, output_names=lambda p: ["loss"],
-          FGradient=lambda heads, inputs, outputs: (jnp.ones_like(inputs[0]),))
+          FGradient=lambda heads, inputs, outputs: (jnp.ones_like(inputs[0]),), ignores_heads=True)
 def make_loss(data: Array) -> Array:
     """Returns the data unchanged, as a loss: its gradient is one."""
     return data
@@ -215,7 +215,7 @@ def _loss_gradient(heads: tuple, inputs: tuple, outputs: tuple, *, grad_scale: A
     return (jnp.full_like(data, scale),)
 
 
-@register("MakeLoss", infer_shape=elementwise, FGradient=_loss_gradient)
+@register("MakeLoss", infer_shape=elementwise, FGradient=_loss_gradient, ignores_heads=True)
 def make_loss_op(data: Array, *, grad_scale: Scalar = 1.0, valid_thresh: Scalar = 0.0,
                  normalization: Literal["batch", "null", "valid"] = "null") -> Array:
     """Returns the data unchanged, as a loss: its gradient is `grad_scale`, independent of the head gradient.

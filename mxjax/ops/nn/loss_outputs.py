@@ -76,7 +76,7 @@ def _softmax_gradient(heads: tuple, inputs: tuple, outputs: tuple, *, grad_scale
 
 @register("SoftmaxOutput", aliases=("Softmax",), infer_shape=_softmax_label,
           FPartialShape=exact(first, lambda p, x, label: len(x) > 1),
-          FGradient=_softmax_gradient)
+          FGradient=_softmax_gradient, ignores_heads=True)
 def softmax_output(data: Array, label: Array, *, grad_scale: Scalar = 1.0, ignore_label: Scalar = -1.0,
                    multi_output: bool = False, use_ignore: bool = False, preserve_shape: bool = False,
                    normalization: Literal["batch", "null", "valid"] = "null", out_grad: bool = False,
@@ -127,7 +127,7 @@ def _regression(name: str, function: Callable[[Array], Array], slope: Callable[[
     compute.__doc__ = (f"{doc}\n\ndata: (batch, ...) float; label: as many values for each; the gradient is multiplied "
                        "by `grad_scale` and divided by the number of values per instance.")
     register(name, aliases=(f"_sparse_{name}",), infer_shape=_regression_label, FPartialShape=exact(first),
-             FGradient=gradient)(compute)
+             FGradient=gradient, ignores_heads=True)(compute)
 
 
 _regression("LinearRegressionOutput", lambda x: x, lambda d: d,
@@ -151,7 +151,8 @@ def _svm_gradient(heads: tuple, inputs: tuple, outputs: tuple, *, margin: Any, r
 
 
 @register("SVMOutput", infer_shape=filled(label=lambda p, x: x[:-1]),
-          FPartialShape=exact(first, lambda p, x, label: len(x) > 0), FGradient=_svm_gradient)
+          FPartialShape=exact(first, lambda p, x, label: len(x) > 0), FGradient=_svm_gradient,
+          ignores_heads=True)
 def svm_output(data: Array, label: Array, *, margin: Scalar = 1.0, regularization_coefficient: Scalar = 1.0,
                use_linear: bool = False) -> Array:
     """Returns the data unchanged, with the gradient of the hinge loss: squared, or linear with `use_linear`.
