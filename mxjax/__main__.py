@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import logging
 import os
 import platform
 import sys
@@ -123,8 +122,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     from .interop._alias import check_module, install_mxnet_alias, run_script  # a while: after the options
     install_mxnet_alias(children=True, api=args.api)
     sys.path.insert(0, os.getcwd() if args.module else os.path.dirname(os.path.abspath(args.script)))
-    if not logging.getLogger("jax").level:  # scripts have the root logger at DEBUG, and JAX tells it of each program
-        logging.getLogger("jax").setLevel(logging.WARNING)
     if args.module:
         try:
             check_module(args.script)

@@ -1,9 +1,10 @@
-"""Loading of modules without side effects on the program: garbage collection, random numbers."""
+"""Loading of modules without side effects on the program: garbage collection, random numbers, its log."""
 
 from __future__ import annotations
 
 import contextlib
 import gc
+import logging
 import sys
 from collections.abc import Iterator
 
@@ -23,7 +24,13 @@ def loading() -> Iterator[None]:
 
     NumPy's global generator keeps its state: JAX draws from it when it is imported, and a program that has seeded it
     would get other numbers afterwards.
+
+    JAX's logger gets a level, unless it has one: many scripts have the root logger at DEBUG, and JAX logs 20 lines for
+    each program that it compiles.
     """
+    logger = logging.getLogger("jax")
+    if not logger.level:
+        logger.setLevel(logging.WARNING)
     with _generator_kept():
         if gc.isenabled():
             with _without_collection():

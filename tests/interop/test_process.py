@@ -64,16 +64,18 @@ print("good")
     assert done.stdout == "good\n", done.stderr[-3000:]
 
 
-def test_a_debugging_script_can_do_without_words_of_jax():
-    done = run("-c", """
+@pytest.mark.parametrize("level, told", [("NOTSET", False), ("DEBUG", True)])
+def test_a_debugging_script_hears_of_jax_if_it_asks(level, told):
+    done = run("-c", f"""
 import logging
 logging.basicConfig(level=logging.DEBUG)
-logging.getLogger("jax").setLevel(logging.WARNING)
+logging.getLogger("jax").setLevel(logging.{level})
 import mxjax as mx
-mx.nd.ones((2, 2)).sum().asscalar()
+mx.nd.dot(mx.nd.ones((9, 9)), mx.nd.ones((9, 9))).wait_to_read()
 logging.debug("own words")
-""")
-    assert done.returncode == 0 and "own words" in done.stderr and "jax._src" not in done.stderr, done.stderr[-3000:]
+""", env={**os.environ, "MXNET_ENFORCE_DETERMINISM": "1"})
+    assert done.returncode == 0 and "own words" in done.stderr, done.stderr[-3000:]
+    assert ("jax._src" in done.stderr) is told
 
 
 @pytest.mark.parametrize("level, told", [(None, False), ("DEBUG", True)])
