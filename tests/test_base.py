@@ -3,6 +3,7 @@
 import array
 import ctypes
 import os
+import types
 
 import numpy as np
 import pytest
@@ -109,6 +110,17 @@ def test_the_machine(monkeypatch):
     for wrong in (mx.cpu(), 3):
         with pytest.raises(ValueError, match="Expecting a gpu context to get cuda compute capability"):
             util.get_cuda_compute_capability(wrong)
+
+
+@pytest.mark.parametrize("stats", [None, {}, {"bytes_in_use": 3, "bytes_limit": 10}])
+def test_the_memory_of_a_gpu(monkeypatch, stats):
+    device = types.SimpleNamespace(memory_stats=lambda: stats)
+    monkeypatch.setattr(mx.context, "gpu", lambda device_id: types.SimpleNamespace(jax_device=device))
+    if stats:
+        assert mx.context.gpu_memory_info(1) == (7, 10)
+    else:
+        with pytest.raises(mx.MXNetError, match=r"gpu\(1\) provides no memory statistics"):
+            mx.context.gpu_memory_info(1)
 
 
 @pytest.mark.parametrize("decorate, inside", [(util.use_np_shape, (True, False)), (util.use_np_array, (False, True)),

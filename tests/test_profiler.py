@@ -45,8 +45,9 @@ def test_operators_graphs_and_memory_are_recorded(trace):
     assert times["symbolic"]["CachedOp"]["Count"] == 1
     row = times["operator"]["_plus_scalar"]
     assert 0 < row["Min"] <= row["Avg"] <= row["Max"] < row["Total"]
-    memory = json.loads(profiler.dumps(format="json"))["Memory"]["Device Storage"]
-    assert memory["Memory: cpu/0"]["Max"] > 0
+    told = json.loads(profiler.dumps(format="json"))
+    assert told["Memory"]["Device Storage"]["Memory: cpu/0"]["Max"] > 0
+    assert told["Unit"] == {"Time": "ms", "Memory": "kB"}
     events = trace()
     pairs = [e["ph"] for e in events if e["name"] == "sqrt" and e["cat"] == "operator"]
     assert pairs == ["B", "E"]

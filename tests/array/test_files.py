@@ -131,6 +131,14 @@ def test_a_large_file_in_parts(tmp_path, monkeypatch, most):
         mx.nd.load(path)
 
 
+@pytest.mark.parametrize("values", [np.array(["words"]), np.array([{}], object), np.array(["2026-01-01"], "M8[D]")])
+def test_what_numpy_writes_and_arrays_cannot_hold(tmp_path, values):
+    path = str(tmp_path / "a.npy")
+    np.save(path, values)
+    with pytest.raises(MXNetError, match="arrays of dtype .* are not supported"):
+        mx.nd.load(path)
+
+
 def test_from_a_buffer():
     raw = (MXNET / "list.params").read_bytes()
     assert [a.shape for a in mx.nd.load_frombuffer(raw)] == [(3, 4), (2, 3)]
