@@ -1,4 +1,4 @@
-"""Loading of modules without side effects on the program: garbage collection, random numbers, its log."""
+"""Loading of modules without side effects on the program: garbage collection, random numbers, logs."""
 
 from __future__ import annotations
 

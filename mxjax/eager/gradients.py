@@ -28,7 +28,7 @@ Totals = dict[tuple[Node, int], Any]  # gradients by node and output number
 ONES: Any = object()  # marks the default gradient of a head until it is needed
 
 ADD = Kernel("gradient accumulation", lambda a, b: (a + b.astype(a.dtype),), 2, 1, options={"any_size": True},
-              form=FunctionForm(lambda a, b: a + to_dtype(b, a.dtype), copies=True))
+             form=FunctionForm(lambda a, b: a + to_dtype(b, a.dtype), copies=True))
 _ones_known: dict[Any, Any] = Bounded(16)  # of at most 1 or 2 MB
 
 

@@ -210,7 +210,7 @@ def product_is_faster(data: Array, num_filter: int, kernel: tuple, stride: tuple
 
 
 def as_product(data: Array, weight: Array, kernel: tuple, stride: tuple, dilate: tuple, pad: tuple,
-                last: bool) -> Array:
+               last: bool) -> Array:
     """A convolution as one matrix product of all windows, laid out side by side, with the weight."""
     dims = len(kernel)
     if not last:

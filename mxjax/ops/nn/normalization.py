@@ -26,7 +26,7 @@ _SHORT = 1 << 13  # numbers in a row that a GPU reduces in one step; of more it 
 # ------------------------------------------------------------ the arithmetic that all share
 @partial(jax.custom_vjp, nondiff_argnums=(4, 5))
 def standardize(data: Array, gamma: Array, beta: Array, near: Array | None, axes: tuple[int, ...],
-                 eps: float) -> tuple[Array, Array, Array, Array]:
+                eps: float) -> tuple[Array, Array, Array, Array]:
     """gamma·(data - mean) / sqrt(var + eps) + beta with mean and variance over `axes`, in float32 or wider.
 
     gamma, beta: broadcastable to data, of as many dimensions; near: likewise, what the mean may be close to, if that is
