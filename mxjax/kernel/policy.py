@@ -121,8 +121,8 @@ class Training(threading.local):
 
     @property
     def ending(self) -> bool:
-        """Returns whether the first steps are almost over, for a training that has run for several steps."""
-        return self.first - 1 <= self.steps < self.first and self.steps >= LONG
+        """Returns whether the first steps will be over soon, for a training that has run for several steps."""
+        return LONG <= self.steps < self.first and self.steps >= min(self.first - 1, AHEAD * self.first)
 
 
 training = Training()
@@ -142,12 +142,13 @@ class Quota:
         varied: new signatures keep appearing, so the policy of training does not apply.
     """
 
-    __slots__ = ("_work", "_trains", "_varied", "_calls", "_step", "_others")
+    __slots__ = ("_work", "_trains", "_varied", "_calls", "_step", "_others", "_ended")
 
     def __init__(self, work: Interpreted, trains: bool, varied: bool) -> None:
         self._work, self._trains, self._varied = work, trains, varied
         self._calls = self._others = 0
         self._step = -1
+        self._ended = False
 
     def __call__(self) -> bool:
         """Counts a call and returns whether NumPy computes it."""
@@ -160,10 +161,13 @@ class Quota:
         return self._calls <= self._most() and training.young
 
     def ending(self) -> bool:
-        """Returns whether XLA will take over soon, so that other threads may start to compile."""
+        """Returns whether XLA will take over soon, so that other threads may start to compile; once."""
         if self._step < 0:
             return self._others == max(int(AHEAD * self._most()), LEAST_CALLS)
-        return training.ending
+        if self._ended or not training.ending:
+            return False
+        self._ended = True
+        return True
 
     def _most(self) -> int:
         worth = self._work.calls

@@ -140,6 +140,31 @@ def test_a_training_that_moves_to_xla_compiles_before_it_does(room, begun, monke
     assert len(begun) == count
 
 
+def test_all_sizes_of_a_training_are_compiled_before_it_needs_them(room, monkeypatch):
+    begun, begin = [], ahead.Ahead.begin
+
+    def noted(self, args, name, lower):
+        begun.append({a.shape for a in args if hasattr(a, "shape")})
+        return begin(self, args, name, lower)
+    monkeypatch.setattr(ahead.Ahead, "begin", noted)
+    compiled.clear_caches()
+    policy.training.begin()
+    net, loss = mx.gluon.nn.HybridSequential(), mx.gluon.loss.L2Loss()
+    net.add(mx.gluon.nn.Dense(47, activation="relu", in_units=5), mx.gluon.nn.Dense(3, in_units=47))
+    net.initialize()
+    net.hybridize()
+    trainer = mx.gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.1})
+    for step in range(220):  # at most 200 steps are NumPy's
+        size = 6 + step % 3
+        with mx.autograd.record():
+            value = loss(net(mx.nd.ones((size, 5))), mx.nd.ones((size, 3)))
+        value.backward()
+        trainer.step(size)
+    value.wait_to_read()
+    assert all(any((size, 5) in shapes for shapes in begun) for size in (6, 7, 8))
+    assert len(begun) < 30  # each once, not in each of the steps
+
+
 def test_an_update_that_fails_leaves_the_weight(at_once, monkeypatch):
     executable = XlaBackend.executable
 
