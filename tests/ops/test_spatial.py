@@ -129,3 +129,13 @@ def test_correlation(multiply):
                       eps=1e-6)
     with pytest.raises(MXNetError, match="odd"):
         call("Correlation", a, b, kernel_size=2)
+
+
+@pytest.mark.parametrize("size, reach, stride", [((4, 37), 3, 2), ((2, 16), 1, 1), ((3, 5), 7, 3)])
+def test_correlation_of_rows_in_blocks(size, reach, stride):
+    a, b = RNG.normal(size=(2, 2, 3, *size)).astype("float32")
+    out = call("Correlation", a, b, max_displacement=reach, stride2=stride, pad_size=reach)
+    padded = np.pad(b, [(0, 0), (0, 0), (reach, reach), (reach, reach)])
+    steps = range(reach - reach // stride * stride, 2 * reach + 1, stride)
+    expected = [(a * padded[:, :, dy:dy + size[0], dx:dx + size[1]]).mean(1) for dy in steps for dx in steps]
+    np.testing.assert_allclose(out, np.stack(expected, 1), rtol=1e-4, atol=1e-6)

@@ -213,6 +213,9 @@ def roi_pooling(data: Array, rois: Array, *, pooled_size: Lengths, spatial_scale
 
 
 # ------------------------------------------------------------ correlation
+_LEAST_BLOCK = 16  # pixels of a row that one matrix product correlates: fewer make products too small
+
+
 def _correlated(p: dict[str, Any], x: tuple, *_: Any) -> tuple:
     border = p["max_displacement"] + p["kernel_size"] // 2 - p["pad_size"]
     return (x[0], (2 * (p["max_displacement"] // p["stride2"]) + 1) ** 2,
@@ -241,22 +244,58 @@ def correlation(data1: Array, data2: Array, *, kernel_size: Count = 1, max_displ
     if min(counts) < 1:
         raise MXNetError(f"Correlation: displacement and kernel require more than {2 * border} pixels, but the padded "
                          f"images have {first.shape[2:]}")
-    size = (*data1.shape[:2], *((n - 1) * stride1 + kernel_size for n in counts))
-    centre = lax.slice(first, (0, 0, max_displacement, max_displacement),
-                       (*size[:2], max_displacement + size[2], max_displacement + size[3]))
-    window, step = (1, kernel_size, kernel_size), (1, stride1, stride1)
+    radius = max_displacement // stride2
+    refuse_result((4, 2 * radius + 1, 2 * radius + 1), np.int32)
+    steps = np.arange(-radius, radius + 1, dtype=np.int32) * stride2
+    height, width = ((n - 1) * stride1 + kernel_size for n in counts)
+    centre = first[:, :, max_displacement:, max_displacement:][:, :, :height, :width]
+    sums = (_products if is_multiply else _differences)(centre, second, max_displacement + steps)
+    sums = lax.reduce_window(sums, sums.dtype.type(0), lax.add, (1, 1, kernel_size, kernel_size),
+                             (1, 1, stride1, stride1), "valid")
+    return sums / (kernel_size ** 2 * data1.shape[1])
+
+
+def _products(centre: Array, other: Array, steps: np.ndarray) -> Array:
+    """Returns the sums over channels of the products of all pixels and their neighbours.
+
+    They are the diagonals of matrix products, of blocks of a row with the parts of another row that are near them.
+
+    Args:
+        centre: (batch, channel, height, width).
+        other: (batch, channel, ...), an image that contains all neighbours.
+        steps: first rows, and columns, of the displaced windows in `other`; equally spaced.
+
+    Returns:
+        (batch, displacements, height, width).
+    """
+    batch, channels, height, width = centre.shape
+    span, stride = int(steps[-1] - steps[0]) + 1, int(steps[-1] - steps[-2]) if len(steps) > 1 else 1
+    block = min(max(span, _LEAST_BLOCK), width)
+    blocks = -(-width // block)
+    near = block + span - 1
+    rows = jnp.pad(jnp.moveaxis(centre, 1, -1), [(0, 0), (0, 0), (0, blocks * block - width), (0, 0)])
+    rows = rows.reshape(batch, height, blocks, block, channels)
+    other = jnp.moveaxis(other[..., int(steps[0]):], 1, -1)
+    other = jnp.pad(other, [(0, 0), (0, 0), (0, max((blocks - 1) * block + near - other.shape[2], 0)), (0, 0)])
+    parts = jnp.stack([other[:, :, i * block:i * block + near] for i in range(blocks)], axis=2)
 
     @jax.checkpoint
-    def compared(corner: Array) -> Array:
-        other = lax.dynamic_slice(second, (jnp.zeros_like(corner[0]), jnp.zeros_like(corner[0]), *corner), size)
+    def displaced(top: Array) -> Array:
+        products = jnp.einsum("byixc,byizc->byixz", rows, lax.dynamic_slice_in_dim(parts, top, height, axis=1))
+        # with one column more, the elements of a diagonal are below each other
+        flat = products.reshape(batch, height, blocks, block * near)
+        flat = jnp.pad(flat, [(0, 0), (0, 0), (0, 0), (0, block)]).reshape(batch, height, blocks, block, near + 1)
+        diagonals = flat[..., :span:stride].reshape(batch, height, blocks * block, len(steps))
+        return jnp.moveaxis(diagonals[:, :, :width], -1, 1)
+    return jnp.moveaxis(lax.map(displaced, jnp.asarray(steps)), 0, 1).reshape(batch, -1, height, width)
+
+
+def _differences(centre: Array, other: Array, steps: np.ndarray) -> Array:
+    """Returns the sums over channels of the absolute differences of pixels and their neighbours; see `_products`."""
+    @jax.checkpoint
+    def displaced(corner: Array) -> Array:
+        near = lax.dynamic_slice(other, (jnp.zeros_like(corner[0]), jnp.zeros_like(corner[0]), *corner), centre.shape)
         # MXNet's slope of |a - b| is 1 where a = b
-        pixels = centre * other if is_multiply else jnp.where(centre >= other, centre - other, other - centre)
-        total = jnp.sum(pixels, axis=1)
-        return lax.reduce_window(total, total.dtype.type(0), lax.add, window, step, "valid")
-    radius = max_displacement // stride2
-    refuse_result((2 * radius + 1,), np.int64)
-    steps = max_displacement + np.arange(-radius, radius + 1, dtype=np.int32) * stride2
-    refuse_result((4, len(steps), len(steps)), np.int32)
+        return jnp.sum(jnp.where(centre >= near, centre - near, near - centre), axis=1)
     corners = np.stack(np.meshgrid(steps, steps, indexing="ij"), axis=-1).reshape(-1, 2)
-    out = lax.map(compared, jnp.asarray(corners))
-    return jnp.moveaxis(out, 0, 1) / (kernel_size ** 2 * data1.shape[1])
+    return jnp.moveaxis(lax.map(displaced, jnp.asarray(corners)), 0, 1)
