@@ -73,14 +73,14 @@ def walk_back(heads: Sequence[Any], head_grads: Sequence[Any], retain: bool, cre
                 totals[entry] = resolved(entry, totals)
             walk(pulls(nodes, totals, retain, create_graph, store), totals)
         return None
-    wanted = {v.entry[0] for v in variables if v.entry}
+    requested = {v.entry[0] for v in variables if v.entry}
     result: dict[tuple[Node, int], Any] = {}
 
     def keep(node: Node, slots: list[Any]) -> None:
         result.update({(node, i): slot for i, slot in enumerate(slots)})
     for entry in totals:
         totals[entry] = resolved(entry, totals)
-    walk(pulls(nodes, totals, retain, create_graph, keep, wanted), totals)
+    walk(pulls(nodes, totals, retain, create_graph, keep, requested), totals)
     return [result.get(v.entry) if v.entry else None for v in variables]
 
 
@@ -107,7 +107,7 @@ def is_read(node: Node, index: int) -> bool:
     if node.lazy is not None and node.alive:
         kernel, args = node.lazy.derivative.kernel, list(node.lazy)
     return kernel is None or not node.alive or \
-        kernel.reads_head(args, tuple([parent is not None for parent in node.parents]), index)
+        kernel.reads_out_grad(args, tuple([parent is not None for parent in node.parents]), index)
 
 
 def _start_at_losses(nodes: Sequence[Node], totals: Totals, create_graph: bool) -> None:

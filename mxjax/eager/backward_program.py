@@ -43,7 +43,7 @@ _programs = Programs()
 _lock_of = attrgetter("lock")
 
 
-def run_together(nodes: Sequence[Node], heads: Totals, retain: bool) -> bool:
+def run_together(nodes: Sequence[Node], initial: Totals, retain: bool) -> bool:
     """Runs the deferred forward passes and the whole walk back as one program (or part of a trace).
 
     If nothing was deferred, the walk must have occurred before, so that graphs that always change
@@ -51,7 +51,7 @@ def run_together(nodes: Sequence[Node], heads: Totals, retain: bool) -> bool:
 
     Args:
         nodes: nodes of the tape that the heads depend on, latest first.
-        heads: initial gradients.
+        initial: gradients of the heads.
         retain: keep the values that another pass needs.
 
     Returns:
@@ -82,11 +82,11 @@ def run_together(nodes: Sequence[Node], heads: Totals, retain: bool) -> bool:
             return False
     elif postponed or not 1 < count <= (MOST_CALLS_AWAY if _is_away(ctx) else MOST_CALLS):
         return False  # one call is a program already
-    for value in heads.values():
+    for value in initial.values():
         if isinstance(value, Handle):
             return False
     with holding(list(map(_lock_of, deferred))):
-        described = _Description(calls, ends, heads, postponed)
+        described = _Description(calls, ends, initial, postponed)
         structure = described.structure
         if structure is None:
             return False
@@ -132,7 +132,7 @@ class _Description:
         pulled: some forward pass has run already; its saved values are arguments.
     """
 
-    def __init__(self, calls: list[Node], ends: list[Node], heads: Totals, postponed: set[Node]) -> None:
+    def __init__(self, calls: list[Node], ends: list[Node], initial: Totals, postponed: set[Node]) -> None:
         self.structure: tuple | None = None
         self.x64 = self.pulled = False
         self.rows: list[tuple] = []
@@ -169,7 +169,7 @@ class _Description:
                     kept.append((number, k))
         self._kept = tuple(kept)
         cotangents = []
-        for (node, index), value in heads.items():
+        for (node, index), value in initial.items():
             cotangents.append((numbers[node], index, node.outs[index] if value is ONES else len(self.values)))
             if value is not ONES:
                 self.values.append(value)
@@ -312,7 +312,7 @@ class _Program:
         by_parts = all(isinstance(part, Derivative) and part.by_parts for part in graphs)
         # of these, the function creates the values
         created = [ref.dtype for row in rows for ref in row[2] if type(ref) is ShapeOnly]
-        created += [head[1] for _, _, head in cotangents if type(head) is not int]
+        created += [source[1] for _, _, source in cotangents if type(source) is not int]
         self.kernel = Kernel(name, self._trace, 0, 0, x64=not X64_DTYPES.isdisjoint(created), symbolic=bool(graphs),
                              parts=by_parts, options={"trains": True})
 
@@ -320,8 +320,9 @@ class _Program:
         done: list[Sequence[Any]] = []
         compute(self._calls, values, done)
         totals: dict[tuple[int, int], Any] = {}
-        for number, index, head in self._cotangents:
-            totals[number, index] = values[head] if type(head) is int else (np if interpreting() else jnp).ones(*head)
+        library = np if interpreting() else jnp
+        for number, index, source in self._cotangents:
+            totals[number, index] = values[source] if type(source) is int else library.ones(*source)
 
         def calls() -> Iterable[tuple]:
             for i in reversed(range(len(done))):

@@ -42,13 +42,13 @@ def compute(calls: Sequence[Call], values: Sequence[Any], done: list[Sequence[An
         done.append(function(*arguments(refs, values, done)))
 
 
-def composed(calls: Sequence[Call], wanted: Sequence[tuple[int, int]], at: int = 0,
+def composed(calls: Sequence[Call], outputs: Sequence[tuple[int, int]], at: int = 0,
              before: Callable[..., None] | None = None) -> Callable[..., tuple]:
     """Returns one function of the values for all calls.
 
     Args:
         calls: the calls in order.
-        wanted: the results to return: (number of the call, which of its results).
+        outputs: the results to return: (number of the call, which of its results).
         at: number of a call.
         before: function(calls from `at` on, values, results) to run before this call. It may replace values and
             results.
@@ -59,5 +59,5 @@ def composed(calls: Sequence[Call], wanted: Sequence[tuple[int, int]], at: int =
             compute(calls[:at], inputs, done)
             before(calls[at:], inputs, done)
         compute(calls[len(done):], inputs, done)
-        return tuple([done[number][index] for number, index in wanted])
+        return tuple([done[number][index] for number, index in outputs])
     return fn

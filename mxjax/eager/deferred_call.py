@@ -108,14 +108,14 @@ class DeferredCall(list):
             if not self.done:
                 self.settle(results)
 
-    def gradients(self, heads: Sequence[Any], outs: Sequence[tuple]) -> list[Any]:
+    def gradients(self, out_grads: Sequence[Any], outs: Sequence[tuple]) -> list[Any]:
         """Computes the gradients of the arguments (None: not requested) from those of the outputs
         (None: zero) with these specs."""
         if self.saved is None:
             self.forward()
-        heads = [h.get() if isinstance(h, Promise) else h for h in heads]
+        out_grads = [h.get() if isinstance(h, Promise) else h for h in out_grads]
         results: list[Any] = [None] * len(self)
-        grads = self.derivative.pull(self.saved, heads, outs, self.x64)
+        grads = self.derivative.pull(self.saved, out_grads, outs, self.x64)
         for place, grad in zip(self.derivative.places, grads, strict=True):
             results[place] = grad
         return results

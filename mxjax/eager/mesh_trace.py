@@ -91,10 +91,10 @@ class MeshTrace(Trace):
             return value
         return put(value, self._same)
 
-    def _form(self, values: Sequence[Any], wanted: Sequence[TracePromise]) -> tuple[Any, dict[str, Any]]:
+    def _form(self, values: Sequence[Any], promises: Sequence[TracePromise]) -> tuple[Any, dict[str, Any]]:
         ways = self._ways(values)
         results = tuple([way[0] if d.place < len(ways) and (way := ways[d.place]) else d.sharding or self._same
-                         for d in wanted])
+                         for d in promises])
         lie = tuple([getattr(v, "sharding", None) for v in values])
         return (self._mesh, self._axis, lie, tuple(ways), results), {"out_shardings": results}
 

@@ -132,7 +132,7 @@ def record(kernel: Kernel, arrays: Sequence[Any], args: Sequence[Any], results: 
 def _pull_rows(params: dict[str, Any], data: Any, table: Any) -> Callable[..., list[Any]]:
     """The gradient of a table: the gradient of the rows that were looked up."""
     def pull(slots: list[Any], _: bool) -> list[Any]:
-        head = slots[0].read() if isinstance(slots[0], Handle) else slots[0]
-        head, indices = (v.get() if isinstance(v, Promise) else v for v in (head, data))
-        return [None, table.gradient_of_lookups(params, indices, head)]
+        out_grad = slots[0].read() if isinstance(slots[0], Handle) else slots[0]
+        out_grad, indices = (v.get() if isinstance(v, Promise) else v for v in (out_grad, data))
+        return [None, table.gradient_of_lookups(params, indices, out_grad)]
     return pull

@@ -219,7 +219,7 @@ class Trace:
                 self._known[id(arg)] = place
         return place
 
-    def _form(self, values: Sequence[Any], wanted: Sequence[TracePromise]) -> tuple[Any, dict[str, Any]]:
+    def _form(self, values: Sequence[Any], promises: Sequence[TracePromise]) -> tuple[Any, dict[str, Any]]:
         """Returns (the key of the program besides its calls, options of `jax.jit`)."""
         return None, {}
 
@@ -264,10 +264,10 @@ class Trace:
 
         The calls do not run, and the trace is cleared.
         """
-        values, wanted = self._arguments(), self._wanted()
-        replaced = [min(d.place, len(values)) for d in wanted]
-        function = self._function(values, tuple([(d.call, d.index) for d in wanted]))
-        for deferred in wanted:
+        values, promises = self._arguments(), self._promises()
+        replaced = [min(d.place, len(values)) for d in promises]
+        function = self._function(values, tuple([(d.call, d.index) for d in promises]))
+        for deferred in promises:
             deferred.failure = MXNetError("the value belongs to a step that was planned, not executed")
         self._clear()
         return function, values, replaced
@@ -280,24 +280,24 @@ class Trace:
         """Delivers a result to its promise."""
         promise.value = value
 
-    def _wanted(self) -> list[TracePromise]:
+    def _promises(self) -> list[TracePromise]:
         """Returns the results that are still referenced, in the order of the values that they replace.
 
         JAX assigns the memory of arguments to results of their shape and dtype in the order of both. In another order,
         XLA would have to copy values that are overwritten before they are read.
         """
-        wanted = []
+        promises = []
         for row in self.outputs:
             for i in range(len(row)):
                 if getrefcount(row[i]) > ALONE:
-                    wanted.append(row[i])
-        wanted.sort(key=_place)
-        return wanted
+                    promises.append(row[i])
+        promises.sort(key=_place)
+        return promises
 
     def _run(self) -> None:
-        calls, values, x64, wanted = self.calls, self._arguments(), self.x64, self._wanted()
-        places = tuple([(d.call, d.index) for d in wanted])
-        form, options = self._form(values, wanted)
+        calls, values, x64, promises = self.calls, self._arguments(), self.x64, self._promises()
+        places = tuple([(d.call, d.index) for d in promises])
+        form, options = self._form(values, promises)
         again = self._first_update > 0  # a training step, whose results are arguments of the next one
         program = _programs.find(
             (tuple(calls), places, x64, form, self._first_update),
@@ -305,7 +305,7 @@ class Trace:
                            parts=not options, options={**options, "again": again, "trains": again}),
             self.trials)
         results: list[tuple] = []
-        outcome = self._outcome = results, wanted, values, len(self.values)
+        outcome = self._outcome = results, promises, values, len(self.values)
         self.values.clear()  # now only `values` refers to the values that may be donated
         failure: BaseException | None = None
         try:
@@ -313,7 +313,7 @@ class Trace:
                 each = [(functools.partial(_run, kernel, x64), refs) for kernel, refs in calls]
                 results.append(tuple(map(as_buffer, composed(each, places)(*values))))
             else:
-                self._compiled(program, values, wanted, x64, results)
+                self._compiled(program, values, promises, x64, results)
         except BaseException as error:
             failure = error
             raise
@@ -322,25 +322,25 @@ class Trace:
 
     def _conclude(self, outcome: _Outcome, failure: BaseException | None) -> None:
         """Delivers the results of a run, or its error; an interrupted run will be repeated."""
-        results, wanted, values, count = outcome
+        results, promises, values, count = outcome
         self.values = values[:count]
         if results:
-            for deferred, value in zip(wanted, results[0], strict=True):
+            for deferred, value in zip(promises, results[0], strict=True):
                 self._deliver(deferred, value)
             self._clear()
         elif isinstance(failure, Exception) or any([_deleted(value) for value in self.values]):
-            for deferred in wanted:
+            for deferred in promises:
                 deferred.failure = failure or MXNetError("the program that computes this value was interrupted when it "
                                                          "had already overwritten its inputs")
             self._clear()
         self._outcome = None
 
-    def _compiled(self, kernel: Kernel, values: list[Any], wanted: list[TracePromise], x64: bool,
+    def _compiled(self, kernel: Kernel, values: list[Any], promises: list[TracePromise], x64: bool,
                   delivered: list[tuple]) -> None:
         """Stores the results of the trace's program in `delivered`; the program may overwrite values without other
         owners."""
-        room = Counter([(d.shape, d.dtype) for d in wanted])
-        replaced = {d.place for d in wanted} if self.whole else ()
+        room = Counter([(d.shape, d.dtype) for d in promises])
+        replaced = {d.place for d in promises} if self.whole else ()
         free = []
         for i in range(len(values)):
             alone = getrefcount(values[i]) == ALONE
@@ -352,7 +352,7 @@ class Trace:
                     self._sources.append(values[i])
                     values[i] = apart(values[i])
         if self.watched:
-            self.ran = kernel, wanted, free
+            self.ran = kernel, promises, free
         run_giving(kernel, values, x64, free, delivered)
 
 

@@ -87,18 +87,18 @@ def _pull(node: Node, slots: list[Any], create_graph: bool) -> Sequence[Any]:
         if not create_graph:
             return node.lazy.gradients([s.read() if isinstance(s, Handle) else s for s in slots], node.outs)
         kernel, args = node.lazy.derivative.kernel, list(node.lazy)
-    wanted = () if kernel is None else kernel.wanted(node.parents)
-    if kernel is None or not any(wanted):
+    needs_grad = () if kernel is None else kernel.needs_grad(node.parents)
+    if kernel is None or not any(needs_grad):
         return []
-    heads = tuple([s is not None for s in slots] + [False] * (kernel.num_outputs - len(slots)))
-    backward = kernel.vjp(wanted, heads)
+    has_grad = tuple([s is not None for s in slots] + [False] * (kernel.num_outputs - len(slots)))
+    backward = kernel.vjp(needs_grad, has_grad)
     if create_graph:
         head_grads = [s.get() if isinstance(s, Promise) else s for s in slots if s is not None]
         grads = iter(_pull_recorded(node.parents, args, node.ctx, backward, head_grads))
     else:
         args = [*args, *[s.read() if isinstance(s, Handle) else s for s in slots if s is not None]]
         grads = iter(perform(backward, args, node.ctx, any([getattr(a, "dtype", None) in X64_DTYPES for a in args])))
-    return [next(grads) if w else None for w in wanted]
+    return [next(grads) if w else None for w in needs_grad]
 
 
 def _pull_recorded(parents: Sequence[Any], args: Sequence[Any], ctx: Context, kernel: Kernel,

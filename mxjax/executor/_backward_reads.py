@@ -25,14 +25,14 @@ _READS = {
 _OF_TWO = ("exp", "square", "abs", "cos", "smooth_l1", "sin", "log")  # products of the gradient and a value
 
 
-def reads(node: Node, heads: Sequence[Any], inputs: Sequence[Any], outputs: Sequence[Any]) -> Iterator[tuple]:
+def reads(node: Node, out_grads: Sequence[Any], inputs: Sequence[Any], outputs: Sequence[Any]) -> Iterator[tuple]:
     """Returns (name, value) of each array that the backward pass of a node reads, with a variable's own name first.
 
     Operators that are not listed here have none.
 
     Args:
         node: the operator.
-        heads: gradients of its outputs; None for zeros.
+        out_grads: gradients of its outputs; None for zeros.
         inputs, outputs: its input and output arrays.
     """
     known = _READS.get(node.op.name, "").replace("x*", " ".join(f"x{i}" for i in range(len(inputs))))
@@ -41,7 +41,7 @@ def reads(node: Node, heads: Sequence[Any], inputs: Sequence[Any], outputs: Sequ
     number = 0
     for group, *digits in known.split():
         place = int("".join(digits))
-        values = {"g": heads, "x": inputs, "y": outputs}[group]
+        values = {"g": out_grads, "x": inputs, "y": outputs}[group]
         if group == "x" and place >= len(inputs):
             continue
         label = ("lhs", "rhs")[number] if node.op.name in _OF_TWO else f"input{number}"

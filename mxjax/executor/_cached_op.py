@@ -200,13 +200,13 @@ class CachedOp:
                 outputs, aux = forms.graph.call(*forms.split(values), train)
                 return (*outputs, *[aux[k] for k in changed])
 
-            def pullback(values: Sequence[Any], wanted: Sequence[bool],
+            def pullback(values: Sequence[Any], needs_grad: Sequence[bool],
                          once: bool) -> tuple[list[Any], Callable[..., Any]]:
-                outputs, aux, pull = forms.graph.pullback(*forms.split(values), train, forms.split(wanted)[0], once)
+                outputs, aux, pull = forms.graph.pullback(*forms.split(values), train, forms.split(needs_grad)[0], once)
 
-                def of_all(heads: Sequence[Any]) -> list[Any]:
+                def of_all(out_grads: Sequence[Any]) -> list[Any]:
                     grads: list[Any] = [None] * len(values)
-                    for place, grad in zip(forms.arg_places, pull(heads), strict=True):
+                    for place, grad in zip(forms.arg_places, pull(out_grads), strict=True):
                         grads[place] = grad
                     return grads
                 return [*outputs, *[aux[k] for k in changed]], of_all
@@ -318,25 +318,25 @@ class CachedOp:
                ctx: Context) -> tuple[DeferredCall, RecordedRun] | None:
         """Returns the run of these values; None if it cannot be one program, because JAX ignores integers in the
         backward pass."""
-        wanted = tuple(map(is_not, parents, repeat(None)))
-        signature: list[Any] = [train, wanted]
+        needs_grad = tuple(map(is_not, parents, repeat(None)))
+        signature: list[Any] = [train, needs_grad]
         for value in values:
             signature.append(getattr(value, "aval", None) or (value.shape, value.dtype))
         plan: RecordedRun | Literal[False] | None = self._forms.plans.get(tuple(signature))
         if plan is None:
-            plan = self._forms.plans[tuple(signature)] = self._plan(values, wanted, train)
+            plan = self._forms.plans[tuple(signature)] = self._plan(values, needs_grad, train)
         if plan is False:
             return None
         return DeferredCall(plan.derivative, values, plan.specs, ctx, plan.x64, self), plan
 
-    def _plan(self, values: list[Any], wanted: tuple[bool, ...], train: bool) -> RecordedRun | Literal[False]:
+    def _plan(self, values: list[Any], needs_grad: tuple[bool, ...], train: bool) -> RecordedRun | Literal[False]:
         count = len(self._names)
-        if any(w and v.dtype.kind in "biu" for w, v in zip(wanted, values[:count], strict=True)):
+        if any(w and v.dtype.kind in "biu" for w, v in zip(needs_grad, values[:count], strict=True)):
             return False
         kernel = self._kernel(train)
         specs = self._inferred(values, kernel) or kernel.specs(values, True)
         x64 = kernel.x64 or any(v.dtype in X64_DTYPES for v in values[:count])
-        return RecordedRun(self.derivative(wanted, train), specs, specs[:kernel.num_outputs], x64)
+        return RecordedRun(self.derivative(needs_grad, train), specs, specs[:kernel.num_outputs], x64)
 
     def _inferred(self, values: Sequence[Any], kernel: Kernel) -> tuple | None:
         """Returns shapes and dtypes of the kernel's results by the operators' rules; None if these are incomplete.
@@ -360,10 +360,10 @@ class CachedOp:
         specs += [(tuple(values[place].shape), np.dtype(values[place].dtype)) for place in kernel.mutated]
         return tuple(specs)
 
-    def derivative(self, wanted: Sequence[bool], train: bool) -> Derivative:
+    def derivative(self, needs_grad: Sequence[bool], train: bool) -> Derivative:
         """Returns the derivative of runs with respect to these variables; auxiliary states have none."""
         places = self._forms.arg_places
-        return derivative_of(self._kernel(train), tuple([w and i in places for i, w in enumerate(wanted)]))
+        return derivative_of(self._kernel(train), tuple([w and i in places for i, w in enumerate(needs_grad)]))
 
     # ------------------------------------------------------------ in parts
     def in_parts(self, arrays: Sequence[NDArray], default_ctx: Any, states: bool = True,

@@ -59,13 +59,14 @@ class Executor:
         self._graph: Lowered = symbol.lowered()
         self.arg_arrays, self.grad_arrays, self.aux_arrays, self._reqs = handle
         self._sparse = not all(a is None or a.dense for a in (*self.arg_arrays, *self.grad_arrays))
-        self._wanted = tuple(r != "null" and g is not None for r, g in zip(self._reqs, self.grad_arrays, strict=True))
+        self._needs_grad = tuple(req != "null" and grad is not None
+                                 for req, grad in zip(self._reqs, self.grad_arrays, strict=True))
         self._callback: Callable | None = None
         self._monitor_all = False
         self._merges = settings.ELIMINATE_COMMON_EXPR()
         self._op = CachedOp(symbol)
         self._op.kept = {}
-        self._trains = any(self._wanted)
+        self._trains = any(self._needs_grad)
         # the last forward: its mode, random key, outputs on the tape, whether it failed
         self._train: bool | None = None
         self._key: tuple | None = None
@@ -271,7 +272,7 @@ class Executor:
         places = {}
         for i, node in enumerate(self._graph.arg_nodes):
             places[id(node)] = self.arg_arrays[i].detach()
-            if self._wanted[i]:
+            if self._needs_grad[i]:
                 mark(places[id(node)], self.grad_arrays[i], self._reqs[i])
         for node, array in zip(self._graph.aux_nodes, self.aux_arrays, strict=True):
             places[id(node)] = array.detach()
@@ -331,10 +332,10 @@ class Executor:
         states = set(node.mutated())
         values, arrays = [a.detach() for a in outputs], [a.detach() for a in inputs]
 
-        def watch(heads: Sequence[Any], grads: Sequence[Any]) -> None:
-            heads = [empty(array.shape, ctx, array.dtype) if head is None else wrap(head, ctx)
-                     for array, head in zip(values, heads, strict=False)]
-            for name, value in reads(node, heads, arrays, values) if monitor_all else ():
+        def watch(out_grads: Sequence[Any], grads: Sequence[Any]) -> None:
+            out_grads = [empty(array.shape, ctx, array.dtype) if out_grad is None else wrap(out_grad, ctx)
+                         for array, out_grad in zip(values, out_grads, strict=False)]
+            for name, value in reads(node, out_grads, arrays, values) if monitor_all else ():
                 tell(name, empty((1,), ctx) if value is None else value)
             differentiated = [i for i in range(len(inputs)) if i not in states]
             for i, name in zip(differentiated, node.gradient_names(), strict=True):
@@ -365,16 +366,16 @@ class Executor:
         if self._train is None:
             self.forward(is_train)
         if out_grads is None:
-            heads = None
+            grads = None
         elif isinstance(out_grads, NDArray):
-            heads = [out_grads]
+            grads = [out_grads]
         elif isinstance(out_grads, dict):
-            heads = [out_grads[n] for n in self._symbol.list_outputs()]
+            grads = [out_grads[n] for n in self._symbol.list_outputs()]
         else:
-            heads = list(out_grads)
-        heads = heads or None
-        for head in heads or ():
-            if not isinstance(head, NDArray):
+            grads = list(out_grads)
+        grads = grads or None
+        for grad in grads or ():
+            if not isinstance(grad, NDArray):
                 raise TypeError("inputs must be NDArray")
         if self._failed or not self._trains:
             return
@@ -384,13 +385,13 @@ class Executor:
         for i, result in enumerate(results):
             if result.entry is None:
                 continue
-            head = None
-            if heads is not None and i < len(heads):  # additional ones are ignored, as in MXNet
-                head = heads[i].as_in_context(result.chunk.ctx)
-            elif heads is not None and is_read(*result.entry):
-                raise MXNetError(f"backward: {len(heads)} head gradients for {len(self.outputs)} outputs")
+            grad = None
+            if grads is not None and i < len(grads):  # additional ones are ignored, as in MXNet
+                grad = grads[i].as_in_context(result.chunk.ctx)
+            elif grads is not None and is_read(*result.entry):
+                raise MXNetError(f"backward: {len(grads)} head gradients for {len(self.outputs)} outputs")
             recorded.append(result)
-            cotangents.append(head)
+            cotangents.append(grad)
         if recorded:
             walk_back_from(recorded, cotangents)
 
@@ -464,13 +465,13 @@ class Executor:
         requests temporary space: XLA allocates it.
         """
         kept = [jax.ShapeDtypeStruct(o.shape, np_dtype(o.dtype)) for o in self.outputs]
-        if any(self._wanted) and not self._graph.cut:
+        if any(self._needs_grad) and not self._graph.cut:
             bound = zip(self._graph.args + self._graph.aux, self.arg_arrays + self.aux_arrays, strict=True)
             named = {n: jax.ShapeDtypeStruct(a.shape, np_dtype(a.dtype)) for n, a in bound}
-            wanted = dict(zip(self._graph.args, self._wanted, strict=True))
+            needs_grad = dict(zip(self._graph.args, self._needs_grad, strict=True))
             names = [n.name for n in self._graph.nodes if n.op is None]
             key = (jax.ShapeDtypeStruct((2,), "uint32"), jax.ShapeDtypeStruct((), "uint32"))
-            derivative = self._op.derivative([wanted.get(n, False) for n in names], True)
+            derivative = self._op.derivative([needs_grad.get(n, False) for n in names], True)
             forward = derivative.residuals(settings.BACKWARD_DO_MIRROR())
             with x64_mode(self._graph.x64(list(named.values()), True)):
                 kept += jax.tree.leaves(jax.eval_shape(forward, *[named[n] for n in names], *key)[2])

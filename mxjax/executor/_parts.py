@@ -57,13 +57,13 @@ class Parts:
         self._outputs = graph.outputs
         groups = _groups(graph, apart)
         number = {id(n): i for i, group in enumerate(groups) for n in group}
-        wanted = {(id(n), i): (n, i) for n, i in graph.outputs}
+        needed = {(id(n), i): (n, i) for n, i in graph.outputs}
         for node in graph.steps:
-            wanted.update({(id(n), i): (n, i) for n, i in node.inputs if number.get(id(n)) != number[id(node)]})
+            needed.update({(id(n), i): (n, i) for n, i in node.inputs if number.get(id(n)) != number[id(node)]})
         self._parts: list[_Part] = []
         for group in groups:
             copies = {id(n): n if id(n) not in shapes else copied(n, n.inputs, shape=shapes[id(n)]) for n in group}
-            gives = [(n, i) for n in group for i in range(n.num_outputs) if (id(n), i) in wanted]
+            gives = [(n, i) for n in group for i in range(n.num_outputs) if (id(n), i) in needed]
             if len(group) > 1:
                 variables, result = _cut_out(copies, gives)
                 self._parts.append(_Part(program(result), variables, gives))

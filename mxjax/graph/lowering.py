@@ -133,13 +133,13 @@ class Lowered:
             self._updated = {k: result[id(n)] for k, n in enumerate(self.aux_nodes) if id(n) not in other}
         return self._updated
 
-    def touched(self, wanted: Sequence[bool]) -> Touched:
-        """Returns the changes of a backward pass to variables, for gradients of the `wanted` ones."""
-        key = tuple(wanted)
+    def touched(self, needs_grad: Sequence[bool]) -> Touched:
+        """Returns the changes of a backward pass to variables, for the gradients that are requested."""
+        key = tuple(needs_grad)
         if key not in self._touched:
             variables = [n for n in self.nodes if n.op is None]
             places = {id(n): i for i, n in enumerate(variables)}
-            depends = {id(n) for n, w in zip(variables, wanted, strict=False) if w}
+            depends = {id(n) for n, w in zip(variables, needs_grad, strict=False) if w}
             passed = []  # outputs depend on all steps, and these on variables whose gradients are requested
             for node in self.steps:
                 if any(id(source) in depends for source, _ in node.inputs):
@@ -284,13 +284,13 @@ class Lowered:
         return values, kernels, extras
 
     def pullback(self, args: Sequence[Any], aux: Sequence[Any], key: tuple, train: bool,
-                 wanted: Sequence[bool], once: bool = False,
+                 needs_grad: Sequence[bool], once: bool = False,
                  ) -> tuple[list[Any], list[Any], Callable[[Sequence[Any]], list[Any]]]:
         """Computes the graph step by step with NumPy arrays.
 
         Args:
             args, aux, key, train: as in `call`.
-            wanted: for each argument, whether its gradient will be requested; empty: none.
+            needs_grad: for each argument, whether its gradient will be requested; empty: none.
             once: the gradients are requested only once, so the arrays of each step are freed after their use.
 
         Returns:
@@ -299,7 +299,7 @@ class Lowered:
         """
         self._stretches()  # it rejects unknown policies
         values, kernels, extras = self._prepared(args, aux, key, train)
-        live = {(id(n), 0) for n, w in zip(self.arg_nodes, wanted, strict=False) if w}
+        live = {(id(n), 0) for n, w in zip(self.arg_nodes, needs_grad, strict=False) if w}
         tape, losses, starts = [], [], {id(n) for n, _ in self._reached(train)[1]} if live else set()
         for node, kernel, extra, last in zip(self.steps, kernels, extras, self._last_reads(), strict=True):
             entries = [(id(n), i) for n, i in node.inputs]
@@ -323,11 +323,11 @@ class Lowered:
             inputs = results = kept = None  # otherwise they would live until those of the next step exist
         outputs = [(id(n), i) for n, i in self.outputs]
 
-        def pull(heads: Sequence[Any]) -> list[Any]:
+        def pull(out_grads: Sequence[Any]) -> list[Any]:
             totals: dict[tuple[int, int], Any] = {}
-            for entry, head in zip(outputs, heads, strict=False):
-                if head is not None:
-                    totals[entry] = totals[entry] + head if entry in totals else head
+            for entry, out_grad in zip(outputs, out_grads, strict=False):
+                if out_grad is not None:
+                    totals[entry] = totals[entry] + out_grad if entry in totals else out_grad
             totals.update([(entry, np.zeros(*spec)) for entry, spec in losses])
             rest = tape if once else tape.copy()
             while rest:
@@ -370,7 +370,7 @@ class Lowered:
         """Returns all steps; those that backward passes recompute (MXNet's attribute `force_mirroring`) stage by
         stage."""
         if self._parts is None:
-            wanted = {(id(n), i) for n, i in [*self.outputs, *((n, 0) for n in self.aux_nodes)]}
+            needed = {(id(n), i) for n, i in [*self.outputs, *((n, 0) for n in self.aux_nodes)]}
             results = []
             for stage, group in reversed(self._stages()):
                 reads: dict[Any, None] = {}  # in their order
@@ -380,8 +380,8 @@ class Lowered:
                     reads.update(dict.fromkeys(e for e in entries if e not in produced))
                     produced.update(dict.fromkeys((id(node), i) for i in range(node.num_outputs)))
                     produced.update(dict.fromkeys(entries[i] for i in node.mutated()))
-                results.append(_Stretch(group, stage[0], list(reads), [e for e in produced if e in wanted]))
-                wanted.update(reads)
+                results.append(_Stretch(group, stage[0], list(reads), [e for e in produced if e in needed]))
+                needed.update(reads)
             self._parts = results[::-1]
         return self._parts
 

@@ -33,8 +33,8 @@ class Work(NamedTuple):
     operations: float = 3.0
 
 
-def _all(p: dict[str, Any], wanted: Sequence[bool]) -> Sequence[bool]:
-    return [True] * len(wanted)
+def _all(p: dict[str, Any], needs_grad: Sequence[bool]) -> Sequence[bool]:
+    return [True] * len(needs_grad)
 
 
 class Form(NamedTuple):
@@ -44,10 +44,10 @@ class Form(NamedTuple):
         forward: function(parameters, *arrays) -> the output, or a tuple of outputs and new values of changed inputs. An
             optional array that is absent is None. The parameters include `_train` if the operator depends on the mode,
             and `_key` if it draws: (numbers drawn on the host,), or JAX's key and a counter.
-        backward: function(parameters, heads, wanted, *arrays) -> for each array its gradient, or None. `heads` are the
-            gradients of the outputs (None: zero), and `wanted` tells which gradients are requested. None: the gradients
-            have no NumPy form.
-        reads: function(parameters, wanted) -> for each array whether `backward` reads its values; by default all.
+        backward: function(parameters, out_grads, needs_grad, *arrays) -> for each array its gradient, or None.
+            `out_grads` are the gradients of the outputs (None: zero), and `needs_grad` tells which gradients are
+            requested. None: the gradients have no NumPy form.
+        reads: function(parameters, needs_grad) -> for each array whether `backward` reads its values; by default all.
             Arrays that it does not read are zeros of their shape. None: derived from the operator's formula.
         work: function(parameters, *shapes of the arrays) -> `Work` of a forward call; by default one pass over the
             inputs.
@@ -86,7 +86,7 @@ def numpy_form(*names: str, **fields: Any) -> Callable[[Callable[..., Any]], Cal
     """Registers a function as the NumPy form of operators; `fields`: fields of `Form` except `forward`.
 
     Example:
-        >>> @numpy_form("square", backward=lambda p, heads, wanted, x: [2 * x * heads[0]])
+        >>> @numpy_form("square", backward=lambda p, out_grads, needs_grad, x: [2 * x * out_grads[0]])
         ... def square(p, x):
         ...     return x * x
     """

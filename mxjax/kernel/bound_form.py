@@ -36,21 +36,23 @@ class BoundForm:
         self._form, self._static, self._dynamic, self._packed = form, static, dynamic, packed
         self._spread, self._count, self._gradients = spread, count, gradients
 
-    def of_gradients(self, wanted: tuple[bool, ...], heads: tuple[bool, ...]) -> BoundForm | None:
+    def of_gradients(self, needs_grad: tuple[bool, ...], has_grad: tuple[bool, ...]) -> BoundForm | None:
         """Returns the form of the gradients; None if there is none."""
         if self._form.backward is None or self._spread(range(self._count)) is not None and \
                 None in self._spread(range(self._count)):
             return None
         return BoundForm(self._form, self._static, self._dynamic, self._packed, self._spread, self._count,
-                         (wanted[:self._count], heads))
+                         (needs_grad[:self._count], has_grad))
 
-    def reads(self, wanted: Sequence[bool]) -> Sequence[bool] | None:
+    def reads(self, needs_grad: Sequence[bool]) -> Sequence[bool] | None:
         """Returns the arrays that the gradients depend on; None if there is no form."""
         if self._form.backward is None:
             return None
-        wanted = wanted[:self._count]
+        needs_grad = needs_grad[:self._count]
+        if self._form.reads is None:
+            return [True] * len(needs_grad)
         try:
-            return self._form.reads(self._static, wanted) if self._form.reads is not None else [True] * len(wanted)
+            return self._form.reads(self._static, needs_grad)
         except KeyError:  # it depends on a dynamic parameter
             return None
 
@@ -85,13 +87,13 @@ class BoundForm:
 
     def _backward(self, *args: Any) -> tuple:
         backward: Any = self._form.backward
-        wanted, present = self._gradients or ((), ())
+        needs_grad, present = self._gradients or ((), ())
         own = args[:len(args) - sum(present)]
         head_values = iter(args[len(own):])
-        heads = [next(head_values) if there else None for there in present]
+        out_grads = [next(head_values) if there else None for there in present]
         arrays = self._spread(args[:self._count])
-        grads = backward(self._parameters(own), heads, wanted, *arrays)
-        return tuple([np.asarray(g, a.dtype) for g, a, w in zip(grads, args, wanted, strict=False) if w])
+        grads = backward(self._parameters(own), out_grads, needs_grad, *arrays)
+        return tuple([np.asarray(g, a.dtype) for g, a, w in zip(grads, args, needs_grad, strict=False) if w])
 
 
 def bound(name: str, static: dict[str, Any], dynamic: tuple[str, ...], packed: tuple[tuple[str, int], ...],
@@ -117,16 +119,16 @@ class FunctionForm:
                  copies: bool = False) -> None:
         self._function, self._back, self._copies = function, back, copies
 
-    def of_gradients(self, wanted: tuple[bool, ...], heads: tuple[bool, ...]) -> FunctionForm | None:
+    def of_gradients(self, needs_grad: tuple[bool, ...], has_grad: tuple[bool, ...]) -> FunctionForm | None:
         """Returns the form of the gradients; None if there is none."""
         back = self._back
-        if back is None or heads != (True,) or not wanted[0] or any(wanted[1:]):
+        if back is None or has_grad != (True,) or not needs_grad[0] or any(needs_grad[1:]):
             return None
         return FunctionForm(lambda first, *others: back(others[-1], first.shape, *others[:-1]), copies=True)
 
-    def reads(self, wanted: Sequence[bool]) -> Sequence[bool] | None:
+    def reads(self, needs_grad: Sequence[bool]) -> Sequence[bool] | None:
         """Returns the arguments that the gradients depend on; None if the form does not know."""
-        return None if self._back is None or any(wanted[1:]) else [False, *[True] * (len(wanted) - 1)]
+        return None if self._back is None or any(needs_grad[1:]) else [False, *[True] * (len(needs_grad) - 1)]
 
     def __call__(self, args: Sequence[Any]) -> tuple[Callable[..., Any], Cost] | None:
         """Returns the function of NumPy arrays and its cost."""

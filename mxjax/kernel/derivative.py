@@ -20,7 +20,7 @@ from .policy import Programs
 
 __all__ = ["Derivative", "PullByNumpy", "Residuals", "derivative_of"]
 
-Pull = Callable[[list[Any]], Sequence[Any]]  # gradients of outputs (None: zero) -> of arguments (None: not wanted)
+Pull = Callable[[list[Any]], Sequence[Any]]  # gradients of outputs (None: zero) -> of arguments (None: not requested)
 
 
 class Derivative:
@@ -32,19 +32,19 @@ class Derivative:
 
     Args:
         kernel: the operator, or the graph.
-        wanted: for each argument, whether its gradient is requested.
+        needs_grad: for each argument, whether its gradient is requested.
 
     Attributes:
         places: the arguments with gradients.
         programs: compiled backward passes that start with such a call.
     """
 
-    def __init__(self, kernel: Kernel, wanted: Sequence[bool]) -> None:
+    def __init__(self, kernel: Kernel, needs_grad: Sequence[bool]) -> None:
         self.kernel, self.programs = kernel, Programs(64)
-        self._wanted = tuple([w and i not in kernel.constant for i, w in enumerate(wanted)])
-        self.places = [i for i, w in enumerate(self._wanted) if w]
+        self._needs_grad = tuple([w and i not in kernel.constant for i, w in enumerate(needs_grad)])
+        self.places = [i for i, w in enumerate(self._needs_grad) if w]
         self._forwards: dict[bool, Compiled] = {}
-        self._backward = Compiled(lambda pull, heads: pull(heads), trains=True) if kernel.symbolic else None
+        self._backward = Compiled(lambda pull, out_grads: pull(out_grads), trains=True) if kernel.symbolic else None
         self.by_parts = not kernel.symbolic or kernel.pullback is not None
 
     def trace(self, mirror: bool, *args: Any) -> Sequence[Any]:
@@ -58,7 +58,7 @@ class Derivative:
             function = self.kernel.within if interpreting() else self.kernel.fn
             return *function(*args), self.traced_pull(args)
         if interpreting():
-            results, pull = self.kernel.pullback(args, self._wanted, once=True)
+            results, pull = self.kernel.pullback(args, self._needs_grad, once=True)
             return *results, pull
         outputs, pull, others = self._differentiated(args, mirror)
         return *outputs, *others, self.traced_pull(pull, [(o.shape, o.dtype) for o in outputs])
@@ -74,9 +74,9 @@ class Derivative:
             return lambda slots: self._by_backward_kernel(kept, slots)
 
         def pull(slots: list[Any]) -> Sequence[Any]:
-            grads: list[Any] = [None] * len(self._wanted)
-            heads = [_cotangent(slot, *spec) for slot, spec in zip(slots, outs, strict=True)]
-            for place, grad in zip(self.places, kept(heads), strict=True):
+            grads: list[Any] = [None] * len(self._needs_grad)
+            out_grads = [_cotangent(slot, *spec) for slot, spec in zip(slots, outs, strict=True)]
+            for place, grad in zip(self.places, kept(out_grads), strict=True):
                 grads[place] = grad
             return grads
         return pull
@@ -91,19 +91,19 @@ class Derivative:
         outputs, others, kept = run_program(self.kernel.name, residuals, values, x64, values)
         return [*outputs, *others], kept if isinstance(kept, PullByNumpy) else kept.pull(values)
 
-    def pull(self, kept: Any, heads: Sequence[Any], outs: Sequence[tuple], x64: bool) -> Sequence[Any]:
+    def pull(self, kept: Any, out_grads: Sequence[Any], outs: Sequence[tuple], x64: bool) -> Sequence[Any]:
         """Computes the gradients of the arguments at `places` immediately."""
         if isinstance(kept, PullByNumpy):
-            grads = run_program("backward", kept, (heads,), x64)
+            grads = run_program("backward", kept, (out_grads,), x64)
             return [grads[place] for place in self.places]
         if not self.places:
             return ()
         if self._backward is None:
-            backward = self.kernel.vjp(self._wanted, tuple([head is not None for head in heads]))
-            return run(backward, [*kept, *[head for head in heads if head is not None]], x64)
+            backward = self.kernel.vjp(self._needs_grad, tuple([out_grad is not None for out_grad in out_grads]))
+            return run(backward, [*kept, *[out_grad for out_grad in out_grads if out_grad is not None]], x64)
         with x64_mode(x64):
-            heads = [_cotangent(head, *spec) for head, spec in zip(heads, outs, strict=True)]
-        return run_program(self.kernel.name, self._backward, (kept, heads), x64)
+            out_grads = [_cotangent(out_grad, *spec) for out_grad, spec in zip(out_grads, outs, strict=True)]
+        return run_program(self.kernel.name, self._backward, (kept, out_grads), x64)
 
     def residuals(self, mirror: bool) -> Compiled:
         """Returns the compiled forward pass of a graph: (outputs, further results, `Residuals`)."""
@@ -111,7 +111,7 @@ class Derivative:
         if value is None:
             def forward(*args: object) -> tuple:
                 if interpreting():
-                    results, pull = self.kernel.pullback(args, self._wanted, once=False)
+                    results, pull = self.kernel.pullback(args, self._needs_grad, once=False)
                     count = self.kernel.num_outputs
                     return list(results[:count]), list(results[count:]), PullByNumpy(pull)
                 outputs, pull, others = self._differentiated(args, mirror)
@@ -132,17 +132,17 @@ class Derivative:
     def _by_backward_kernel(self, args: Sequence[Any], slots: list[Any]) -> Sequence[Any]:
         if not self.places:
             return ()
-        heads = tuple([s is not None for s in slots] + [False] * (self.kernel.num_outputs - len(slots)))
-        backward = self.kernel.vjp(self._wanted, heads)
+        has_grad = tuple([s is not None for s in slots] + [False] * (self.kernel.num_outputs - len(slots)))
+        backward = self.kernel.vjp(self._needs_grad, has_grad)
         grads = iter((backward.within if interpreting() else backward.fn)(*args, *[s for s in slots if s is not None]))
-        return [next(grads) if w else None for w in self._wanted]
+        return [next(grads) if w else None for w in self._needs_grad]
 
 
-def derivative_of(kernel: Kernel, wanted: tuple[bool, ...]) -> Derivative:
+def derivative_of(kernel: Kernel, needs_grad: tuple[bool, ...]) -> Derivative:
     """Returns the derivative of a kernel's calls with respect to these arguments; the kernel caches it."""
-    cached = kernel.derivatives.get(wanted)
+    cached = kernel.derivatives.get(needs_grad)
     if cached is None:
-        cached = kernel.derivatives[wanted] = Derivative(kernel, wanted)
+        cached = kernel.derivatives[needs_grad] = Derivative(kernel, needs_grad)
     return cached
 
 
@@ -159,11 +159,11 @@ class PullByNumpy:
     def __init__(self, pull: Pull) -> None:
         self._pull = pull
 
-    def __call__(self, heads: Sequence[Any]) -> Sequence[Any]:
+    def __call__(self, out_grads: Sequence[Any]) -> Sequence[Any]:
         """Returns the gradients of the arguments as buffers."""
-        bound = next((h for h in heads if isinstance(h, jax.Array) and h.committed), None)
+        bound = next((h for h in out_grads if isinstance(h, jax.Array) and h.committed), None)
         with meter.program():
-            grads = self._pull([None if head is None else np.asarray(head) for head in heads])
+            grads = self._pull([None if out_grad is None else np.asarray(out_grad) for out_grad in out_grads])
         return as_buffers(list(grads), None if bound is None else next(iter(bound.devices())))
 
 

@@ -89,7 +89,7 @@ class Kernel:
         constant: positions of the inputs whose gradients are zero, so that a backward pass ends there.
         starts: backward passes start here even if only zeros reach it: of a loss, or a graph with one.
         form: NumPy form of the operator or function.
-        pullback: for a graph of parts, function(arguments, wanted, once) that returns (results, function
+        pullback: for a graph of parts, function(arguments, needs_grad, once) that returns (results, function
             that maps gradients of outputs to those of arguments), on NumPy arrays; once: the latter is called once.
 
     `rules` caches shapes and dtypes that `mxjax.graph.inference` has computed with the operator's
@@ -260,22 +260,22 @@ class Kernel:
         specs: list[Any] = [(tuple(shape), np.dtype(dtype)) for shape, dtype in zip(shapes, dtypes, strict=True)]
         return (*specs, *[(tuple(arrays[i].shape), arrays[i].dtype) for i in self.mutated])
 
-    def vjp(self, wanted: tuple[bool, ...], heads: tuple[bool, ...]) -> Kernel:
+    def vjp(self, needs_grad: tuple[bool, ...], has_grad: tuple[bool, ...]) -> Kernel:
         """Returns the backward kernel: fn(*args, *head gradients) -> gradients of the requested array inputs.
 
         Args:
-            wanted: for each array input, whether its gradient is requested.
-            heads: for each output, whether a head gradient is passed (the others are zero).
+            needs_grad: for each array input, whether its gradient is requested.
+            has_grad: for each output, whether its gradient is passed (the others are zero).
         """
-        key = (wanted, heads)
+        key = (needs_grad, has_grad)
         cached = self._vjps.get(key)
         if cached is None:
-            cached = self._vjps[key] = self._make_vjp(wanted, heads)
+            cached = self._vjps[key] = self._make_vjp(needs_grad, has_grad)
         return cached
 
-    def _make_vjp(self, wanted: tuple[bool, ...], heads: tuple[bool, ...]) -> Kernel:
-        positions = [i for i, w in enumerate(wanted) if w]
-        present, num_outputs = [i for i, h in enumerate(heads) if h], self.num_outputs
+    def _make_vjp(self, needs_grad: tuple[bool, ...], has_grad: tuple[bool, ...]) -> Kernel:
+        positions = [i for i, w in enumerate(needs_grad) if w]
+        present, num_outputs = [i for i, h in enumerate(has_grad) if h], self.num_outputs
         flat = self.op is not None and self.op.get_attr("flat_in_integers")
 
         def backward(*args: Any) -> tuple:
@@ -315,11 +315,11 @@ class Kernel:
 
         backward.__name__ = self.name + "_backward"
         return Kernel(backward.__name__, backward, self.num_arrays, len(positions), x64=self.x64,
-                      eager=self.eager, form=self.form and self.form.of_gradients(wanted, heads),
+                      eager=self.eager, form=self.form and self.form.of_gradients(needs_grad, has_grad),
                       options={"trains": True, **{n: self.options[n] for n in ("most", "any_size")
                                                   if n in self.options}})
 
-    def wanted(self, parents: Sequence[Any]) -> tuple[bool, ...]:
+    def needs_grad(self, parents: Sequence[Any]) -> tuple[bool, ...]:
         """Returns for each argument whether its gradient must be computed.
 
         Args:
@@ -336,23 +336,23 @@ class Kernel:
             args: all arguments.
             parents: for each argument a value that is None if its gradient is not requested.
         """
-        wanted = self.wanted(parents)
-        reads_all = self._needs.get(wanted)
+        needs_grad = self.needs_grad(parents)
+        reads_all = self._needs.get(needs_grad)
         if reads_all:
             return args
-        key: list[Any] = [wanted]
+        key: list[Any] = [needs_grad]
         for a in args:
             key.append(getattr(a, "aval", None) or ((a.shape, a.dtype) if hasattr(a, "shape") else type(a)))
         known = self._needs.get(tuple(key))
         if known is None:
-            needs = self.needs(args, wanted, (True,) * self.num_outputs)
+            needs = self.needs(args, needs_grad, (True,) * self.num_outputs)
             known = []
             for i, (a, needed) in enumerate(zip(args, needs, strict=True)):
                 if not needed and hasattr(a, "shape"):
                     known.append((i, shape_only(a.shape, a.dtype)))
             self._needs[tuple(key)] = known
             if reads_all is None:
-                self._needs[wanted] = not known
+                self._needs[needs_grad] = not known
         if not known:
             return args
         kept = list(args)
@@ -360,34 +360,35 @@ class Kernel:
             kept[i] = missing
         return kept
 
-    def needs(self, args: Sequence[Any], wanted: tuple[bool, ...], heads: tuple[bool, ...]) -> tuple[bool, ...]:
+    def needs(self, args: Sequence[Any], needs_grad: tuple[bool, ...], has_grad: tuple[bool, ...]) -> tuple[bool, ...]:
         """Returns the arguments of the forward pass that the backward pass reads, by dead-code
         elimination of its jaxpr."""
         if self.eager:
             return (True,) * len(args)
-        reads = self.form.reads(wanted) if self.form is not None else None
+        reads = self.form.reads(needs_grad) if self.form is not None else None
         if reads is not None:
             return (*reads, *(True,) * (len(args) - len(reads)))
-        key = (wanted, heads, tuple((a.shape, a.dtype) if hasattr(a, "shape") else type(a) for a in args))
+        key = (needs_grad, has_grad, tuple((a.shape, a.dtype) if hasattr(a, "shape") else type(a) for a in args))
         cached = self._needs.get(key)
         if cached is None:
             structs = [jax.ShapeDtypeStruct(a.shape, a.dtype) if hasattr(a, "shape") else a for a in args]
             with x64_mode(self.x64, *structs):
-                cached = self._live(structs, wanted, heads)
+                cached = self._live(structs, needs_grad, has_grad)
             if self.form is not None:  # it unpacks all parameters
                 cached = (*cached[:self.num_arrays], *(True,) * (len(args) - self.num_arrays))
             self._needs[key] = cached
         return cached
 
-    def _live(self, structs: Sequence[Any], wanted: tuple[bool, ...], heads: tuple[bool, ...]) -> tuple[bool, ...]:
+    def _live(self, structs: Sequence[Any], needs_grad: tuple[bool, ...],
+              has_grad: tuple[bool, ...]) -> tuple[bool, ...]:
         """Returns which of these arguments a backward pass reads."""
-        trace = self._needs.get((wanted, heads))
+        trace = self._needs.get((needs_grad, has_grad))
         if trace is None:
             def gradients(*args: object) -> tuple:
                 outs = jax.eval_shape(self.fn, *args)
-                head_grads = [jnp.zeros(o.shape, o.dtype) for o, h in zip(outs, heads, strict=False) if h]
-                return self.vjp(wanted, heads).fn(*args, *head_grads)
-            trace = self._needs[wanted, heads] = SymbolicTraces(gradients, self.options.get("any_size", False))
+                out_grads = [jnp.zeros(o.shape, o.dtype) for o, h in zip(outs, has_grad, strict=False) if h]
+                return self.vjp(needs_grad, has_grad).fn(*args, *out_grads)
+            trace = self._needs[needs_grad, has_grad] = SymbolicTraces(gradients, self.options.get("any_size", False))
         general = trace.general(structs)
         if general is None:
             jaxpr = jax.make_jaxpr(trace.function)(*structs).jaxpr
@@ -400,20 +401,20 @@ class Kernel:
             self._needs[general] = live
         return live
 
-    def reads_head(self, args: Sequence[Any], wanted: tuple[bool, ...], index: int) -> bool:
+    def reads_out_grad(self, args: Sequence[Any], needs_grad: tuple[bool, ...], index: int) -> bool:
         """Returns whether the backward pass reads the gradient of this output."""
         if self.eager:
             return True
         # no formula asks for a size but whether it is 0 or 1
         forms = [(tuple([min(n, 2) for n in a.shape]), a.dtype) if hasattr(a, "shape") else type(a) for a in args]
-        key = "heads", wanted, tuple(forms)
+        key = "out_grads", needs_grad, tuple(forms)
         reads = self._needs.get(key)
         if reads is None:
             specs = self.specs(args)[:self.num_outputs]
             structs = [jax.ShapeDtypeStruct(a.shape, a.dtype) if hasattr(a, "shape") else a for a in args]
             structs += [jax.ShapeDtypeStruct(*spec) for spec in specs]
             with x64_mode(self.x64, *structs):
-                jaxpr = jax.make_jaxpr(self.vjp(wanted, (True,) * len(specs)).fn)(*structs).jaxpr
+                jaxpr = jax.make_jaxpr(self.vjp(needs_grad, (True,) * len(specs)).fn)(*structs).jaxpr
             reads = self._needs[key] = tuple(_live_inputs(jaxpr, [True] * len(jaxpr.outvars))[-len(specs):])
         return reads[index]
 
@@ -445,10 +446,10 @@ def _live_inputs(jaxpr: Any, used: list[bool]) -> list[bool]:
         inner = eqn.params.get("jaxpr") if eqn.primitive.name in ("pjit", "jit", "closed_call", "remat") else None
         inner = getattr(inner, "jaxpr", inner)
         if inner is not None and len(inner.invars) == len(eqn.invars):
-            wanted = _live_inputs(inner, outs)
+            inner_live = _live_inputs(inner, outs)
         else:
-            wanted = [True] * len(eqn.invars)
-        live.update(v for v, w in zip(eqn.invars, wanted, strict=True) if w and not hasattr(v, "val"))
+            inner_live = [True] * len(eqn.invars)
+        live.update(v for v, w in zip(eqn.invars, inner_live, strict=True) if w and not hasattr(v, "val"))
     return [v in live for v in jaxpr.invars]
 
 
@@ -766,9 +767,9 @@ def _with_gradient(function: Callable, gradient: Callable, params: dict[str, Any
         return outputs, (inputs, outputs, traced)
 
     @by_own_rules
-    def backward(saved: tuple, heads: tuple) -> tuple:
+    def backward(saved: tuple, out_grads: tuple) -> tuple:
         inputs, outputs, values = saved
-        grads = _tuple(gradient(heads, inputs, outputs, **{**params, **values}))
+        grads = _tuple(gradient(out_grads, inputs, outputs, **{**params, **values}))
         grads += (None,) * (len(inputs) - len(grads))
         return tuple(
             (np.zeros(i.shape, jax.dtypes.float0) if not jnp.issubdtype(i.dtype, jnp.inexact)

@@ -323,10 +323,10 @@ def _output_stypes(prop: CustomOpProp, params: dict[str, Any], inputs: list[NDAr
     return list(outs)
 
 
-def _gradient_stypes(params: dict[str, Any], parents: list[Any], heads: list[Any], values: list[Any],
+def _gradient_stypes(params: dict[str, Any], parents: list[Any], out_grads: list[Any], values: list[Any],
                      outputs: list[Any], aux: list[NDArray]) -> list[str]:
     """The storage types of the inputs' gradients, as the property infers them."""
-    prop, op_type, groups = _prop(params), params["op_type"], (heads, values, outputs)
+    prop, op_type, groups = _prop(params), params["op_type"], (out_grads, values, outputs)
     numbers = iter(range(sum(map(len, groups))))
     numbered = [[next(numbers) for _ in group] for group in groups]
     read = set(prop.declare_backward_dependency(*numbered))
@@ -367,12 +367,12 @@ def _puller(instance: _Made, params: dict[str, Any], ctx: Context, values: list[
         if create_graph:
             raise MXNetError(f"custom operator {params['op_type']}: its backward is arbitrary code and cannot be "
                              "differentiated again (create_graph=True)")
-        heads = [empty(shape, ctx, dtype).read() if s is None else s.read() if isinstance(s, NDArray) and s.dense
-                 else s for s, (shape, dtype) in zip(slots, specs, strict=True)]
-        stypes = _gradient_stypes(params, parents, heads, values, outputs, aux)
-        if not (_all_dense([*heads, *values, *outputs, *aux]) and set(stypes) <= {"default"}):
+        out_grads = [empty(shape, ctx, dtype).read() if s is None else s.read() if isinstance(s, NDArray) and s.dense
+                     else s for s, (shape, dtype) in zip(slots, specs, strict=True)]
+        stypes = _gradient_stypes(params, parents, out_grads, values, outputs, aux)
+        if not (_all_dense([*out_grads, *values, *outputs, *aux]) and set(stypes) <= {"default"}):
             out_grad, in_data, out_data = ([v if isinstance(v, NDArray) else wrap(v, ctx) for v in part]
-                                           for part in (heads, values, outputs))
+                                           for part in (out_grads, values, outputs))
             grads = [_blank(*spec, ctx) for spec in zip(stypes, in_specs, strict=True)]
             with Modes(False, None), custom_operator("_backward_" + params["op_type"]), \
                     _errors("backward", params["op_type"]):
@@ -382,14 +382,14 @@ def _puller(instance: _Made, params: dict[str, Any], ctx: Context, values: list[
 
         def backward(buffers: list[Any]) -> list[Any]:
             wrapped = iter([wrap(b, ctx) for b in buffers])
-            head_grads, inputs, outs, states = ([next(wrapped) for _ in part] for part in
-                                                (heads, values, outputs, aux))
+            wrapped_grads, inputs, outs, states = ([next(wrapped) for _ in part] for part in
+                                                   (out_grads, values, outputs, aux))
             grads = [empty(s, ctx, t) for s, t in in_specs]
             with custom_operator("_backward_" + params["op_type"]), _errors("backward", params["op_type"]):
-                op.backward(req=list(reqs), out_grad=head_grads, in_data=inputs, out_data=outs, in_grad=grads,
+                op.backward(req=list(reqs), out_grad=wrapped_grads, in_data=inputs, out_data=outs, in_grad=grads,
                             aux=states)
             return [a.read() for a in [*grads, *states]]
-        results = push(backward, [*heads, *values, *outputs, *map(_value, aux)],
+        results = push(backward, [*out_grads, *values, *outputs, *map(_value, aux)],
                        in_specs + [(a.shape, np_dtype(a.dtype)) for a in aux], ctx=ctx,
                        name=f"backward of custom operator {params['op_type']}", changes=instance.var)
         for array, value in zip(aux, results[len(values):], strict=True):

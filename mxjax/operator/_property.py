@@ -259,15 +259,16 @@ class _PropertyOp(registry.Op):
                                               wrapped[count:])
         return tuple(a.read() for a in [*results, *wrapped[count:]])
 
-    def _gradient(self, heads: tuple, inputs: tuple, outputs: tuple, _train: bool = False,
+    def _gradient(self, out_grads: tuple, inputs: tuple, outputs: tuple, _train: bool = False,
                   _key: jax.Array | None = None, **params: Any) -> tuple:
         prop = self._prop(params)
         count, visible, ctx = len(prop.list_arguments()), prop.num_outputs(), current_context()
         numbers = iter(range(2 * visible + count))
         groups = [[next(numbers) for _ in range(n)] for n in (visible, count, visible)]
         needed = set(prop.declare_backward_dependency(*groups))
+        arrays = out_grads[:visible], inputs[:count], outputs[:visible]
         parts = [[wrap(v, ctx) if n in needed else None for n, v in zip(group, values, strict=True)]
-                 for group, values in zip(groups, (heads[:visible], inputs[:count], outputs[:visible]), strict=True)]
+                 for group, values in zip(groups, arrays, strict=True)]
         grads = [wrap(jnp.zeros(i.shape, i.dtype), ctx) for i in inputs[:count]]
         aux = [wrap(v, ctx) for v in inputs[count:]]
         context = self._context(prop, prop.backward_resource([i.shape for i in inputs[:count]]), True, _key)

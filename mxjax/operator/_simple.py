@@ -112,14 +112,15 @@ class SimpleOp(registry.Op):
         """
         parameters = list(inspect.signature(function).parameters.values())[:-1]
         annotations = [_KINDS.get(p.annotation, p.annotation) if isinstance(p.annotation, str) else p.annotation
-                 for p in parameters]
+                       for p in parameters]
         unknown = [p.name for p, k in zip(parameters, annotations, strict=True) if k not in _KINDS.values()]
         if unknown or not annotations or annotations[0] is not OutputGrad:
             raise MXNetError(f"SimpleOp {self.name}: arguments of a gradient must be annotated OutputGrad (first), "
                              f"OutputValue, Input0 or Input1, followed by env; got {inspect.signature(function)}")
 
-        def gradient(heads: tuple, inputs: tuple, outputs: tuple, _key: jax.Array | None = None, **params: Any) -> Any:
-            result = {OutputGrad: heads[0], OutputValue: outputs[0], Input0: inputs[0], Input1: inputs[-1]}
+        def gradient(out_grads: tuple, inputs: tuple, outputs: tuple, _key: jax.Array | None = None,
+                     **params: Any) -> Any:
+            result = {OutputGrad: out_grads[0], OutputValue: outputs[0], Input0: inputs[0], Input1: inputs[-1]}
             return function(*[result[k] for k in annotations], self._env(params, _key))
         return self.set_attr("FGradient", gradient)
 

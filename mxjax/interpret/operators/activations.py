@@ -35,7 +35,7 @@ def _mish_slope(g: Array, x: Array) -> Any:
     return g * (gate + x * (1 - np.square(gate)) * sigmoid(x))
 
 
-_ACTIVATIONS = {  # function of x; function of the head gradient and x
+_ACTIVATIONS = {  # function of x; function of the output's gradient and x
     "relu": (lambda x: np.maximum(x, 0), lambda g, x: _where(x > 0, g)),
     "tanh": (tanh, lambda g, x: g * (1 - np.square(tanh(x)))),
     "sigmoid": (sigmoid, lambda g, x: g * ((s := sigmoid(x)) * (1 - s))),
@@ -46,8 +46,8 @@ _ACTIVATIONS = {  # function of x; function of the head gradient and x
 }
 
 
-@numpy_form("Activation", reads=lambda p, wanted: [True],
-            backward=lambda p, heads, wanted, x: [_ACTIVATIONS[p["act_type"]][1](heads[0], x)])
+@numpy_form("Activation", reads=lambda p, needs_grad: [True],
+            backward=lambda p, out_grads, needs_grad, x: [_ACTIVATIONS[p["act_type"]][1](out_grads[0], x)])
 def _activation(p: dict[str, Any], x: Array) -> Any:
     return _ACTIVATIONS[p["act_type"]][0](x)
 
@@ -127,22 +127,22 @@ def _aligned(x: Array, gamma: Array) -> Any:
     return gamma.reshape(-1, *(1,) * (x.ndim - 2))
 
 
-def _leaky_backward(p: dict[str, Any], heads: Sequence[Any], wanted: Sequence[bool], x: Array,
+def _leaky_backward(p: dict[str, Any], out_grads: Sequence[Any], needs_grad: Sequence[bool], x: Array,
                     gamma: Array | None = None) -> list[Any]:
-    kind, head = p["act_type"], heads[0]
+    kind, out_grad = p["act_type"], out_grads[0]
     need(kind != "rrelu")
     if kind != "prelu":
-        return [head * _LEAKY[kind][1](p, x)]
+        return [out_grad * _LEAKY[kind][1](p, x)]
     if gamma is None:
         raise Unknown
     slopes = _aligned(x, gamma)
-    return [head * _slopes(x, np.broadcast_to(slopes, x.shape).copy()) if wanted[0] else None,
-            summed_to(_where(~(x > 0), head * x), slopes.shape).reshape(gamma.shape) if wanted[1] else None]
+    return [out_grad * _slopes(x, np.broadcast_to(slopes, x.shape).copy()) if needs_grad[0] else None,
+            summed_to(_where(~(x > 0), out_grad * x), slopes.shape).reshape(gamma.shape) if needs_grad[1] else None]
 
 
 @numpy_form("LeakyReLU", backward=_leaky_backward, work=lambda p, x, *gamma: Work(
     math.prod(x) * (8 if p["act_type"] in ("elu", "selu", "gelu") else 3)),
-            reads=lambda p, wanted: [True, wanted[0]][:len(wanted)])
+            reads=lambda p, needs_grad: [True, needs_grad[0]][:len(needs_grad)])
 def _leaky(p: dict[str, Any], x: Array, gamma: Array | None = None) -> Any:
     kind = p["act_type"]
     need(kind != "rrelu" and x.size)
@@ -163,13 +163,13 @@ def _kept(p: dict[str, Any], x: Array) -> Any:
     return np.asarray(key[0]) * x.dtype.type(1 / (np.float32(1) - np.float32(p["p"])))
 
 
-def _dropout_backward(p: dict[str, Any], heads: Sequence[Any], wanted: Sequence[bool], x: Array) -> list[Any]:
-    need(heads[0] is not None)
+def _dropout_backward(p: dict[str, Any], out_grads: Sequence[Any], needs_grad: Sequence[bool], x: Array) -> list[Any]:
+    need(out_grads[0] is not None)
     mask = _kept(p, x)
-    return [heads[0] if mask is None else heads[0] * mask]
+    return [out_grads[0] if mask is None else out_grads[0] * mask]
 
 
-@numpy_form("Dropout", backward=_dropout_backward, reads=lambda p, wanted: [False])
+@numpy_form("Dropout", backward=_dropout_backward, reads=lambda p, needs_grad: [False])
 def _dropout(p: dict[str, Any], x: Array) -> Any:
     mask = _kept(p, x)
     out = x[...] if mask is None else x * mask

@@ -21,7 +21,7 @@ class _Binary(NamedTuple):
 
     Attributes:
         function: function of both; also of integers if `integers` is set.
-        slopes: function(head, x, y) -> gradient before it is summed, of each array; None: zero.
+        slopes: function(out_grad, x, y) -> gradient before it is summed, of each array; None: zero.
         reads: the arrays whose values each of them reads, "", "x", "y" or "xy".
     """
 
@@ -99,15 +99,15 @@ def _of_two(names: Sequence[str], form: _Binary, stretches: bool) -> None:
             need(stretches and _broadcasts(x.shape, y.shape))
         return form.function(x, y)
 
-    def backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], x: Array, y: Array) -> list[Any]:
+    def backward(p: dict, out_grads: Sequence[Any], needs_grad: Sequence[bool], x: Array, y: Array) -> list[Any]:
         floats(x, y)
         if form.slopes is None:
             return flat(x, y)
-        return [summed_to(slope(heads[0], x, y), a.shape) if w else None
-                for slope, w, a in zip(form.slopes, wanted, (x, y), strict=True)]
+        return [summed_to(slope(out_grads[0], x, y), a.shape) if w else None
+                for slope, w, a in zip(form.slopes, needs_grad, (x, y), strict=True)]
 
-    def reads(p: dict, wanted: Sequence[bool]) -> list[bool]:
-        read = "".join([names for names, w in zip(form.reads, wanted, strict=True) if w])
+    def reads(p: dict, needs_grad: Sequence[bool]) -> list[bool]:
+        read = "".join([names for names, w in zip(form.reads, needs_grad, strict=True) if w])
         return ["x" in read, "y" in read]
     numpy_form(*names, backward=backward, reads=reads, **_dtypes(form))(forward)
 
@@ -148,14 +148,14 @@ def _with_number(names: Sequence[str], form: _Binary, swapped: bool = False) -> 
         number = _number(p, x)
         return form.function(number, x) if swapped else form.function(x, number)
 
-    def backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], x: Array) -> list[Any]:
+    def backward(p: dict, out_grads: Sequence[Any], needs_grad: Sequence[bool], x: Array) -> list[Any]:
         floats(x)
         if form.slopes is None:
             return flat(x)
         number = _number(p, x)
-        return [form.slopes[1](heads[0], number, x) if swapped else form.slopes[0](heads[0], x, number)]
+        return [form.slopes[1](out_grads[0], number, x) if swapped else form.slopes[0](out_grads[0], x, number)]
     reads = form.reads[1][-1:] == "y" if swapped else form.reads[0][:1] == "x"
-    numpy_form(*names, backward=backward, reads=lambda p, wanted: [reads], **_dtypes(form))(forward)
+    numpy_form(*names, backward=backward, reads=lambda p, needs_grad: [reads], **_dtypes(form))(forward)
 
 
 _CLASSIC = {"add": "plus", "sub": "minus"}
@@ -171,9 +171,9 @@ for _key, _test in _TESTS.items():
 
 
 # ------------------------------------------------------------ of several arrays
-def _add_n_backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], *arrays: Array) -> list[Any]:
+def _add_n_backward(p: dict, out_grads: Sequence[Any], needs_grad: Sequence[bool], *arrays: Array) -> list[Any]:
     floats(*arrays)
-    return [passed(heads[0]) for _ in arrays]
+    return [passed(out_grads[0]) for _ in arrays]
 
 
 @numpy_form("add_n", backward=_add_n_backward, reads=reads_none, dtypes=NUMBERS)

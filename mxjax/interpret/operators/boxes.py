@@ -69,12 +69,12 @@ def _chosen(p: dict[str, Any], data: Array) -> tuple[Array, Array, Array]:
     return boxes, np.stack([order for order, _ in kept]), np.stack([left for _, left in kept])
 
 
-def _slope(p: dict[str, Any], heads: Sequence[Any], wanted: Sequence[bool], data: Array) -> list[Any]:
+def _slope(p: dict[str, Any], out_grads: Sequence[Any], needs_grad: Sequence[bool], data: Array) -> list[Any]:
     """Returns the gradients of the kept boxes at their original positions."""
     boxes, order, left = _chosen(p, data)
     grad = np.zeros_like(boxes)
-    if heads[0] is not None:
-        np.put_along_axis(grad, order[..., None], np.where(left[..., None], heads[0].reshape(boxes.shape), 0), 1)
+    if out_grads[0] is not None:
+        np.put_along_axis(grad, order[..., None], np.where(left[..., None], out_grads[0].reshape(boxes.shape), 0), 1)
     return [grad.reshape(data.shape)]
 
 

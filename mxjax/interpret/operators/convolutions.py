@@ -125,26 +125,26 @@ def _correlate(x: Array, w: Array, places: Sizes, steps: _Steps, bias: Array | N
     return out
 
 
-def _spread(head: Array, w: Array, space: Sizes, steps: _Steps) -> Any:
+def _spread(out_grad: Array, w: Array, space: Sizes, steps: _Steps) -> Any:
     """Returns the gradient of the data of this size: the transpose of `_correlate`."""
-    kernel, channels, places = w.shape[2:], w.shape[1] * steps.groups, head.shape[2:]
+    kernel, channels, places = w.shape[2:], w.shape[1] * steps.groups, out_grad.shape[2:]
     if _turns(w, places, steps):
         pad = tuple([k - 1 - p for k, p in zip(kernel, steps.pad, strict=True)])
         turned = np.flip(w, tuple(range(2, w.ndim))).reshape(steps.groups, -1, *w.shape[1:]).swapaxes(1, 2)
-        return _correlate(head, turned.reshape(channels, -1, *kernel), space, steps._replace(pad=pad))
+        return _correlate(out_grad, turned.reshape(channels, -1, *kernel), space, steps._replace(pad=pad))
     filters = w.reshape(steps.groups, len(w) // steps.groups, -1).swapaxes(1, 2)
-    out = np.empty((len(head), channels, *space), head.dtype)
-    for images, parts in _blocks(len(head), places, filters.shape[1] * steps.groups, head.itemsize, _CACHE):
+    out = np.empty((len(out_grad), channels, *space), out_grad.dtype)
+    for images, parts in _blocks(len(out_grad), places, filters.shape[1] * steps.groups, out_grad.itemsize, _CACHE):
         image = out[images]
         count = len(image)
         if _is_plain(kernel, steps):
-            image[:] = _image_first((filters @ _of_images(head, images, slice(0, places[0]), steps.groups)).reshape(
+            image[:] = _image_first((filters @ _of_images(out_grad, images, slice(0, places[0]), steps.groups)).reshape(
                 channels, *space, count))
             continue
-        whole = np.zeros((channels, *[n + 2 * p for n, p in zip(space, steps.pad, strict=True)], count), head.dtype)
+        whole = np.zeros((channels, *[n + 2 * p for n, p in zip(space, steps.pad, strict=True)], count), out_grad.dtype)
         windows = _windows(whole, kernel, places, steps)
         for rows in parts:
-            columns = (filters @ _of_images(head, images, rows, steps.groups)).reshape(
+            columns = (filters @ _of_images(out_grad, images, rows, steps.groups)).reshape(
                 channels, *kernel, -1, *places[1:], count)
             for tap in itertools.product(*map(range, kernel)):
                 windows[(slice(None), *tap, rows)] += columns[(slice(None), *tap)]
@@ -166,16 +166,16 @@ def _turns(w: Array, places: Sizes, steps: _Steps) -> bool:
         *steps.stride, *steps.dilate) == 1 and all(p < k for p, k in zip(steps.pad, w.shape[2:], strict=True))
 
 
-def _products(x: Array, head: Array, kernel: Sizes, steps: _Steps) -> Any:
+def _products(x: Array, out_grad: Array, kernel: Sizes, steps: _Steps) -> Any:
     """Returns the gradient of the weight."""
-    places, groups, inner = head.shape[2:], steps.groups, x.shape[1] // steps.groups
-    out = np.empty((head.shape[1], inner, *kernel), x.dtype)
-    total = out.reshape(groups, head.shape[1] // groups, -1)
+    places, groups, inner = out_grad.shape[2:], steps.groups, x.shape[1] // steps.groups
+    out = np.empty((out_grad.shape[1], inner, *kernel), x.dtype)
+    total = out.reshape(groups, out_grad.shape[1] // groups, -1)
     first = True
     for images, parts in _blocks(len(x), places, x.shape[1] * math.prod(kernel), x.itemsize, _MOST):
         windows = _windows(_padded(x[images], steps.pad), kernel, places, steps)
         for rows in parts:
-            factors = _of_images(head, images, rows, groups), _columns(windows, rows, steps, kernel).swapaxes(1, 2)
+            factors = _of_images(out_grad, images, rows, groups), _columns(windows, rows, steps, kernel).swapaxes(1, 2)
             if first:
                 np.matmul(*factors, out=total)
                 first = False
@@ -257,19 +257,19 @@ def _transposed(p: dict[str, Any], x: Array, w: Array, bias: Array | None = None
 
 
 def _gradients(by_data: Callable[..., Any], by_weight: Callable[..., Any]) -> Callable[..., list[Any]]:
-    """Returns the gradients of an operator, from functions(parameters, head, x, w)."""
-    def backward(p: dict[str, Any], heads: Sequence[Any], wanted: Sequence[bool], x: Array, w: Array,
+    """Returns the gradients of an operator, from functions(parameters, out_grad, x, w)."""
+    def backward(p: dict[str, Any], out_grads: Sequence[Any], needs_grad: Sequence[bool], x: Array, w: Array,
                  bias: Array | None = None) -> list[Any]:
-        head, x, w = _first(p, heads[0]), _first(p, x), _first(p, w)
-        return [_back(p, by_data(p, head, x, w)) if wanted[0] else None,
-                _back(p, by_weight(p, head, x, w)) if wanted[1] else None,
-                head.reshape(*head.shape[:2], -1).sum(2).sum(0) if bias is not None and wanted[2] else None]
+        out_grad, x, w = _first(p, out_grads[0]), _first(p, x), _first(p, w)
+        return [_back(p, by_data(p, out_grad, x, w)) if needs_grad[0] else None,
+                _back(p, by_weight(p, out_grad, x, w)) if needs_grad[1] else None,
+                out_grad.reshape(*out_grad.shape[:2], -1).sum(2).sum(0) if bias is not None and needs_grad[2] else None]
     return backward
 
 
-def _reads(p: dict[str, Any], wanted: Sequence[bool]) -> list[bool]:
+def _reads(p: dict[str, Any], needs_grad: Sequence[bool]) -> list[bool]:
     """The gradient of each factor reads the other."""
-    return [wanted[1], wanted[0], False][:len(wanted)]
+    return [needs_grad[1], needs_grad[0], False][:len(needs_grad)]
 
 
 def _work(transposed: bool) -> Callable[..., Work]:
@@ -284,8 +284,8 @@ def _work(transposed: bool) -> Callable[..., Work]:
 
 
 numpy_form("Convolution", "Convolution_v1", reads=_reads, work=_work(False), backward=_gradients(
-    lambda p, head, x, w: _spread(head, w, x.shape[2:], _steps(p, x, w)),
-    lambda p, head, x, w: _products(x, head, w.shape[2:], _steps(p, x, w))))(_convolution)
+    lambda p, out_grad, x, w: _spread(out_grad, w, x.shape[2:], _steps(p, x, w)),
+    lambda p, out_grad, x, w: _products(x, out_grad, w.shape[2:], _steps(p, x, w))))(_convolution)
 numpy_form("Deconvolution", reads=_reads, work=_work(True), backward=_gradients(
-    lambda p, head, x, w: _correlate(head, w, x.shape[2:], _transposed_steps(p, x, w)[0]),
-    lambda p, head, x, w: _products(head, x, w.shape[2:], _transposed_steps(p, x, w)[0])))(_transposed)
+    lambda p, out_grad, x, w: _correlate(out_grad, w, x.shape[2:], _transposed_steps(p, x, w)[0]),
+    lambda p, out_grad, x, w: _products(out_grad, x, w.shape[2:], _transposed_steps(p, x, w)[0])))(_transposed)

@@ -99,9 +99,10 @@ def _alignments(p: dict[str, Any], data: Array, label: Array, *rest: Array) -> _
     return _Alignments(log_p, states, emitted, skips, alpha, times, lengths, total, lengths + repeats <= times)
 
 
-def _slope(p: dict[str, Any], heads: Sequence[Any], wanted: Sequence[bool], data: Array, *rest: Array) -> list[Any]:
+def _slope(p: dict[str, Any], out_grads: Sequence[Any], needs_grad: Sequence[bool], data: Array,
+           *rest: Array) -> list[Any]:
     """Returns the gradient of the data: each class's probability, less its share in all alignments."""
-    need(wanted[0] and not any(wanted[1:]))
+    need(needs_grad[0] and not any(needs_grad[1:]))
     a = _alignments(p, data, *rest)
     steps, batch, _ = data.shape
     places = np.arange(a.states.shape[1])
@@ -118,7 +119,7 @@ def _slope(p: dict[str, Any], heads: Sequence[Any], wanted: Sequence[bool], data
         share = np.exp(np.minimum(a.alpha[t] + beta - a.total[:, None], 0))
         np.subtract.at(grad[t], (np.arange(batch)[:, None], a.states), share)
     inside = (np.arange(steps)[:, None] < a.times) & a.possible
-    return [np.where(inside[..., None], grad * heads[0][:, None], 0).astype(data.dtype), *[None] * len(rest)]
+    return [np.where(inside[..., None], grad * out_grads[0][:, None], 0).astype(data.dtype), *[None] * len(rest)]
 
 
 def _work(p: dict[str, Any], data: tuple, label: tuple, *rest: tuple) -> Work:

@@ -36,9 +36,9 @@ def flat(*arrays: Array) -> list[Any]:
     return [np.zeros(a.shape, a.dtype) for a in arrays]
 
 
-def reads_none(p: dict, wanted: Sequence[bool]) -> list[bool]:
+def reads_none(p: dict, needs_grad: Sequence[bool]) -> list[bool]:
     """Declares that the gradients depend only on those of the outputs."""
-    return [False] * len(wanted)
+    return [False] * len(needs_grad)
 
 
 def chosen(mask: Array, x: Array) -> Any:
@@ -74,12 +74,12 @@ def _unary(names: str | Sequence[str], function: Callable[[Any], Any], slope: Ca
     def forward(p: dict, x: Array) -> Any:
         return function(x) if x.ndim else function(x.reshape(1)).reshape(())
 
-    def backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], x: Array) -> list[Any]:
+    def backward(p: dict, out_grads: Sequence[Any], needs_grad: Sequence[bool], x: Array) -> list[Any]:
         floats(x)
         if slope is None:
             return flat(x)
         grad = slope(x if x.ndim else x.reshape(1)).reshape(x.shape)
-        grad *= heads[0]
+        grad *= out_grads[0]
         return [grad]
     fields: dict[str, Any] = {} if slope else {"reads": reads_none}
     if integers:
@@ -215,9 +215,9 @@ def _limits(p: dict, x: Array) -> tuple[Any, Any]:
     return _by_number(x, p["a_min"]), _by_number(x, p["a_max"])
 
 
-def _clip_backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], x: Array) -> list[Any]:
+def _clip_backward(p: dict, out_grads: Sequence[Any], needs_grad: Sequence[bool], x: Array) -> list[Any]:
     low, high = _limits(p, x)
-    return [chosen(~((x < low) | (x > high)), heads[0])]  # NaN passes the gradient
+    return [chosen(~((x < low) | (x > high)), out_grads[0])]  # NaN passes the gradient
 
 
 @numpy_form("clip", backward=_clip_backward)
@@ -231,9 +231,9 @@ def _line(p: dict, x: Array) -> Any:
     return x * _by_number(x, p["alpha"]) + _by_number(x, p["beta"])
 
 
-def _hard_sigmoid_backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], x: Array) -> list[Any]:
+def _hard_sigmoid_backward(p: dict, out_grads: Sequence[Any], needs_grad: Sequence[bool], x: Array) -> list[Any]:
     y = _line(p, x)
-    return [chosen((y > 0) & (y < 1), heads[0]) * _by_number(x, p["alpha"])]
+    return [chosen((y > 0) & (y < 1), out_grads[0]) * _by_number(x, p["alpha"])]
 
 
 @numpy_form("hard_sigmoid", backward=_hard_sigmoid_backward)
@@ -248,11 +248,11 @@ def _bend(p: dict, x: Array) -> tuple[Any, Any]:
     return squared, 1 / squared
 
 
-def _smooth_l1_backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], x: Array) -> list[Any]:
+def _smooth_l1_backward(p: dict, out_grads: Sequence[Any], needs_grad: Sequence[bool], x: Array) -> list[Any]:
     squared, end = _bend(p, x)
     need(squared > 0)
     slope = np.clip(x * squared, -1, 1)
-    slope *= heads[0]
+    slope *= out_grads[0]
     return [slope]
 
 
@@ -266,7 +266,7 @@ def _smooth_l1(p: dict, x: Array) -> Any:
     return (0.5 * squared) * near * near + (far - near)
 
 
-@numpy_form("_npi_around", backward=lambda p, heads, wanted, x: flat(x), reads=reads_none)
+@numpy_form("_npi_around", backward=lambda p, out_grads, needs_grad, x: flat(x), reads=reads_none)
 def _around(p: dict, x: Array) -> Any:
     need(p["decimals"] == 0)
     return np.rint(x)
@@ -278,7 +278,7 @@ def _scale(x: Array) -> Any:
 
 
 numpy_form("_contrib_div_sqrt_dim", reads=reads_none,
-           backward=lambda p, heads, wanted, x: [heads[0] / _scale(x)])(lambda p, x: x / _scale(x))
+           backward=lambda p, out_grads, needs_grad, x: [out_grads[0] / _scale(x)])(lambda p, x: x / _scale(x))
 
 
 # ------------------------------------------------------------ the array itself, or its shape alone
@@ -287,21 +287,21 @@ def _itself(p: dict, x: Array, *others: Array) -> Any:
 
 
 def _of_first(gradient: Callable[..., Any]) -> Callable[..., list[Any]]:
-    """The gradient of the first array, function(parameters, head, array) -> array; that of others is zero."""
-    def backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], x: Array, *others: Array) -> list[Any]:
+    """The gradient of the first array, function(parameters, out_grad, array) -> array; that of others is zero."""
+    def backward(p: dict, out_grads: Sequence[Any], needs_grad: Sequence[bool], x: Array, *others: Array) -> list[Any]:
         floats(x)
-        return [gradient(p, heads[0], x), *flat(*others)]
+        return [gradient(p, out_grads[0], x), *flat(*others)]
     return backward
 
 
 for _names, _gradient in [
-    (["_copy", "_np_copy", "_identity_with_attr_like_rhs"], lambda p, head, x: passed(head)),
-    (["BlockGrad"], lambda p, head, x: np.zeros(x.shape, x.dtype)),
-    (["make_loss"], lambda p, head, x: np.ones(x.shape, x.dtype)),
+    (["_copy", "_np_copy", "_identity_with_attr_like_rhs"], lambda p, out_grad, x: passed(out_grad)),
+    (["BlockGrad"], lambda p, out_grad, x: np.zeros(x.shape, x.dtype)),
+    (["make_loss"], lambda p, out_grad, x: np.ones(x.shape, x.dtype)),
 ]:
     numpy_form(*_names, backward=_of_first(_gradient), reads=reads_none, dtypes=NUMBERS)(_itself)
 
-def _loss_slope(p: dict, head: Array, x: Array) -> Any:
+def _loss_slope(p: dict, out_grad: Array, x: Array) -> Any:
     scale = p["grad_scale"]
     if p["normalization"] == "batch":
         need(x.size and x.ndim)
@@ -312,12 +312,12 @@ def _loss_slope(p: dict, head: Array, x: Array) -> Any:
 
 
 numpy_form("MakeLoss", backward=_of_first(_loss_slope),
-           reads=lambda p, wanted: [p["normalization"] == "valid"])(lambda p, x: passed(x))
+           reads=lambda p, needs_grad: [p["normalization"] == "valid"])(lambda p, x: passed(x))
 
 
-def _cast_backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], x: Array) -> list[Any]:
+def _cast_backward(p: dict, out_grads: Sequence[Any], needs_grad: Sequence[bool], x: Array) -> list[Any]:
     floats(x)
-    return flat(x) if p["dtype"] == "bool" else [heads[0].astype(x.dtype)]
+    return flat(x) if p["dtype"] == "bool" else [out_grads[0].astype(x.dtype)]
 
 
 @numpy_form("Cast", backward=_cast_backward, reads=reads_none, dtypes=_CAST)

@@ -63,13 +63,13 @@ def added(shape: Shape, values: Array, index: Array) -> Any:
     return total
 
 
-def _reads_second(p: dict, wanted: Sequence[bool]) -> list[bool]:
-    return [i == 1 for i in range(len(wanted))]
+def _reads_second(p: dict, needs_grad: Sequence[bool]) -> list[bool]:
+    return [i == 1 for i in range(len(needs_grad))]
 
 
-def _nothing(a: Array | None, wanted: bool) -> Any:
+def _nothing(a: Array | None, needs_grad: bool) -> Any:
     """Returns the gradient of positions and conditions."""
-    return np.zeros(a.shape, a.dtype) if wanted and a is not None else None
+    return np.zeros(a.shape, a.dtype) if needs_grad and a is not None else None
 
 
 # ------------------------------------------------------------ along one axis
@@ -89,18 +89,18 @@ def _taken_work(p: dict, a: Shape, index: Shape) -> Work:
     return Work(2.0 * math.prod(index) * math.prod(a) / max(a[_axis(p, len(a))], 1))
 
 
-def _take_backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], a: Array, index: Array) -> list[Any]:
-    need(heads[0].dtype in FLOATS and a.dtype in FLOATS)
+def _take_backward(p: dict, out_grads: Sequence[Any], needs_grad: Sequence[bool], a: Array, index: Array) -> list[Any]:
+    need(out_grads[0].dtype in FLOATS and a.dtype in FLOATS)
     grad = None
-    if wanted[0]:
+    if needs_grad[0]:
         need(a.size and index.size)
         axis = _axis(p, a.ndim)
         before, size, after = a.shape[:axis], a.shape[axis], a.shape[axis + 1:]
-        rows = heads[0].reshape(math.prod(before), index.size, -1).swapaxes(0, 1).reshape(index.size, -1)
+        rows = out_grads[0].reshape(math.prod(before), index.size, -1).swapaxes(0, 1).reshape(index.size, -1)
         grad = added((size, *before, *after), rows, _positions(p, index, size).ravel())
         if axis:
             grad = np.moveaxis(grad, 0, axis)
-    return [grad, _nothing(index, wanted[1])]
+    return [grad, _nothing(index, needs_grad[1])]
 
 
 @numpy_form("take", backward=_take_backward, reads=_reads_second, work=_taken_work, mixed=True)
@@ -112,13 +112,14 @@ def _take(p: dict, a: Array, index: Array) -> Any:
 _ROWS = {"axis": 0, "mode": "clip"}
 
 
-def _embedding_backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], index: Array, table: Array) -> list[Any]:
-    of_table, of_index = _take_backward(_ROWS, heads, wanted[::-1], table, index)
+def _embedding_backward(p: dict, out_grads: Sequence[Any], needs_grad: Sequence[bool], index: Array,
+                        table: Array) -> list[Any]:
+    of_table, of_index = _take_backward(_ROWS, out_grads, needs_grad[::-1], table, index)
     return [of_index, of_table]
 
 
 @numpy_form("Embedding", "_contrib_SparseEmbedding", backward=_embedding_backward, mixed=True,
-            reads=lambda p, wanted: [True, False], work=lambda p, index, table: _taken_work(_ROWS, table, index))
+            reads=lambda p, needs_grad: [True, False], work=lambda p, index, table: _taken_work(_ROWS, table, index))
 def _embedding(p: dict, index: Array, table: Array) -> Any:
     need(table.shape == (p["input_dim"], p["output_dim"]))
     return _take(_ROWS, table, index)
@@ -138,14 +139,14 @@ def _picking(name: str, axis_of: Callable[[dict, int], int], mode: str | None,
         axis = axis_of(p, a.ndim)
         return _one_of_each(a, index, axis, {"mode": mode or p["mode"]}), axis
 
-    def backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], a: Array, index: Array) -> list[Any]:
-        need(heads[0].dtype in FLOATS and a.dtype in FLOATS)
+    def backward(p: dict, out_grads: Sequence[Any], needs_grad: Sequence[bool], a: Array, index: Array) -> list[Any]:
+        need(out_grads[0].dtype in FLOATS and a.dtype in FLOATS)
         grad = None
-        if wanted[0]:
+        if needs_grad[0]:
             where, axis = places(p, a, index)
             grad = np.zeros(a.shape, a.dtype)
-            np.put_along_axis(grad, where, heads[0].reshape(where.shape), axis)
-        return [grad, _nothing(index, wanted[1])]
+            np.put_along_axis(grad, where, out_grads[0].reshape(where.shape), axis)
+        return [grad, _nothing(index, needs_grad[1])]
 
     @numpy_form(name, backward=backward, reads=_reads_second, mixed=True, work=lambda p, a, index: Work(
         2.0 * math.prod(index)))
@@ -196,9 +197,10 @@ def _spread(values: Array, index: Array, shape: Shape) -> Any:
     return added(shape, values.reshape(flat.size, -1), flat)
 
 
-def _gather_backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], a: Array, index: Array) -> list[Any]:
-    need(heads[0].dtype in FLOATS and a.dtype in FLOATS)
-    return [_spread(heads[0], index, a.shape) if wanted[0] else None, _nothing(index, wanted[1])]
+def _gather_backward(p: dict, out_grads: Sequence[Any], needs_grad: Sequence[bool], a: Array,
+                     index: Array) -> list[Any]:
+    need(out_grads[0].dtype in FLOATS and a.dtype in FLOATS)
+    return [_spread(out_grads[0], index, a.shape) if needs_grad[0] else None, _nothing(index, needs_grad[1])]
 
 
 @numpy_form("gather_nd", backward=_gather_backward, reads=_reads_second, mixed=True)
@@ -206,9 +208,11 @@ def _gather(p: dict, a: Array, index: Array) -> Any:
     return a[_coordinates(index, a.shape)]
 
 
-def _gather_again(p: dict, heads: Sequence[Any], wanted: Sequence[bool], values: Array, index: Array) -> list[Any]:
-    need(heads[0].dtype in FLOATS and values.dtype in FLOATS)
-    return [heads[0][_coordinates(index, heads[0].shape)] if wanted[0] else None, _nothing(index, wanted[1])]
+def _gather_again(p: dict, out_grads: Sequence[Any], needs_grad: Sequence[bool], values: Array,
+                  index: Array) -> list[Any]:
+    need(out_grads[0].dtype in FLOATS and values.dtype in FLOATS)
+    by_values = out_grads[0][_coordinates(index, out_grads[0].shape)] if needs_grad[0] else None
+    return [by_values, _nothing(index, needs_grad[1])]
 
 
 @numpy_form("scatter_nd", backward=_gather_again, reads=_reads_second, mixed=True)
@@ -233,15 +237,15 @@ def _scatter_set(p: dict, a: Array, values: Array, index: Array) -> Any:
     return result
 
 
-def _copy_backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], old: Array, index: Array,
+def _copy_backward(p: dict, out_grads: Sequence[Any], needs_grad: Sequence[bool], old: Array, index: Array,
                    new: Array) -> list[Any]:
-    need(heads[0].dtype in FLOATS and old.dtype in FLOATS)
+    need(out_grads[0].dtype in FLOATS and old.dtype in FLOATS)
     places, kept = _inside(_whole(index), len(old)), None
     need(len(np.unique(places)) == places.size)  # otherwise, only the last row of each position has a gradient
-    if wanted[0]:
-        kept = heads[0].copy()
+    if needs_grad[0]:
+        kept = out_grads[0].copy()
         kept[places] = 0
-    return [kept, _nothing(index, wanted[1]), heads[0][places] if wanted[2] else None]
+    return [kept, _nothing(index, needs_grad[1]), out_grads[0][places] if needs_grad[2] else None]
 
 
 @numpy_form("_contrib_index_copy", backward=_copy_backward, reads=_reads_second, mixed=True)
@@ -261,8 +265,8 @@ def _index_array(p: dict, x: Array) -> Any:
 
 
 # ------------------------------------------------------------ choices
-def _reads_first(p: dict, wanted: Sequence[bool]) -> list[bool]:
-    return [i == 0 for i in range(len(wanted))]
+def _reads_first(p: dict, needs_grad: Sequence[bool]) -> list[bool]:
+    return [i == 0 for i in range(len(needs_grad))]
 
 
 def _select(holds: Array, x: Array, y: Array) -> Any:
@@ -285,13 +289,14 @@ def _rowwise(condition: Array, x: Array) -> Any:
 def _where_backward(holds: Callable[..., Any], positive: Sequence[bool]) -> Callable[..., list[Any]]:
     """Returns the gradients of a selection; `positive`: for each array after the condition, whether it is selected
     where the condition is true."""
-    def backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], condition: Array, *arrays: Array) -> list[Any]:
-        head = heads[0]
-        need(head.dtype in FLOATS and arrays[0].dtype in FLOATS)
-        chosen, zero = holds(condition, head), np.zeros((), head.dtype)
-        return [_nothing(condition, wanted[0]), *[
-            summed_to(_select(chosen, head, zero) if first else _select(chosen, zero, head), a.shape) if w else None
-            for a, first, w in zip(arrays, positive, wanted[1:], strict=True)]]
+    def backward(p: dict, out_grads: Sequence[Any], needs_grad: Sequence[bool], condition: Array,
+                 *arrays: Array) -> list[Any]:
+        out_grad = out_grads[0]
+        need(out_grad.dtype in FLOATS and arrays[0].dtype in FLOATS)
+        chosen, zero = holds(condition, out_grad), np.zeros((), out_grad.dtype)
+        return [_nothing(condition, needs_grad[0]), *[
+            summed_to(_select(chosen, *((out_grad, zero) if first else (zero, out_grad))), a.shape) if w else None
+            for a, first, w in zip(arrays, positive, needs_grad[1:], strict=True)]]
     return backward
 
 
@@ -359,11 +364,11 @@ def _lengths(p: dict, x: Array, lengths: Array | None) -> Any:
 def _sequences(name: str, back: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Registers function(parameters, data, integer lengths or None), linear in the data, and its gradient."""
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
-        def backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], x: Array,
+        def backward(p: dict, out_grads: Sequence[Any], needs_grad: Sequence[bool], x: Array,
                      lengths: Array | None = None) -> list[Any]:
-            need(heads[0].dtype in FLOATS and x.dtype in FLOATS)
-            grad = back(p, heads[0], x.shape, _lengths(p, x, lengths)) if wanted[0] else None
-            return [grad, *[_nothing(lengths, w) for w in wanted[1:]]]
+            need(out_grads[0].dtype in FLOATS and x.dtype in FLOATS)
+            grad = back(p, out_grads[0], x.shape, _lengths(p, x, lengths)) if needs_grad[0] else None
+            return [grad, *[_nothing(lengths, w) for w in needs_grad[1:]]]
 
         def forward(p: dict, x: Array, lengths: Array | None = None) -> Any:
             return function(p, x, _lengths(p, x, lengths))
@@ -382,7 +387,7 @@ def _masked(x: Array, lengths: Array | None, axis: int, value: float) -> Any:
     return result
 
 
-@_sequences("SequenceMask", back=lambda p, head, x, lengths: _masked(head, lengths, p["axis"], 0))
+@_sequences("SequenceMask", back=lambda p, out_grad, x, lengths: _masked(out_grad, lengths, p["axis"], 0))
 def _sequence_mask(p: dict, x: Array, lengths: Array | None) -> Any:
     need(x.dtype in FLOATS or not p["value"])
     return _masked(x, lengths, p["axis"], p["value"])
@@ -393,9 +398,9 @@ def _last_places(p: dict, x: Shape, lengths: Array | None) -> tuple:
     return (time, batch) if p["axis"] == 0 else (batch, time)
 
 
-def _last_backward(p: dict, head: Array, x: Shape, lengths: Array | None) -> Any:
-    grad = np.zeros(x, head.dtype)
-    grad[_last_places(p, x, lengths)] = head
+def _last_backward(p: dict, out_grad: Array, x: Shape, lengths: Array | None) -> Any:
+    grad = np.zeros(x, out_grad.dtype)
+    grad[_last_places(p, x, lengths)] = out_grad
     return grad
 
 
@@ -432,16 +437,17 @@ def _rows_of(data: Array, index: Array) -> Any:
     return np.flatnonzero(index)
 
 
-def _boolean_mask_backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], data: Array,
+def _boolean_mask_backward(p: dict, out_grads: Sequence[Any], needs_grad: Sequence[bool], data: Array,
                            index: Array) -> list[Any]:
     grad = None
-    if wanted[0]:
+    if needs_grad[0]:
         grad = np.zeros(data.shape, data.dtype)
-        grad[_rows_of(data, index)] = heads[0]
-    return [grad, _nothing(index, wanted[1])]
+        grad[_rows_of(data, index)] = out_grads[0]
+    return [grad, _nothing(index, needs_grad[1])]
 
 
-@numpy_form("_contrib_boolean_mask", backward=_boolean_mask_backward, reads=lambda p, wanted: [False, True], mixed=True)
+@numpy_form("_contrib_boolean_mask", backward=_boolean_mask_backward, mixed=True,
+            reads=lambda p, needs_grad: [False, True])
 def _boolean_mask(p: dict, data: Array, index: Array) -> Any:
     need(p["axis"] == 0)
     return data[_rows_of(data, index)]

@@ -1,4 +1,4 @@
-"""Softmax, losses, and output layers, whose gradient does not depend on the heads."""
+"""Softmax, losses, and output layers, whose gradient does not depend on the gradients of the outputs."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ def _log_softmax(x: Array, axis: int) -> Any:
     return y
 
 
-def _softmax_slope(x: Array, axis: int, head: Array) -> Any:
+def _softmax_slope(x: Array, axis: int, out_grad: Array) -> Any:
     y = softmax(x, axis)
-    grad = y * head
-    np.subtract(head, total(grad, axis, True), out=grad)
+    grad = y * out_grad
+    np.subtract(out_grad, total(grad, axis, True), out=grad)
     grad *= y
     return grad
 
 
-def _log_softmax_slope(x: Array, axis: int, head: Array) -> Any:
+def _log_softmax_slope(x: Array, axis: int, out_grad: Array) -> Any:
     grad = softmax(x, axis)
-    grad *= total(head, axis, True)
-    return np.subtract(head, grad, out=grad)
+    grad *= total(out_grad, axis, True)
+    return np.subtract(out_grad, grad, out=grad)
 
 
 def _scaled(p: dict, x: Array) -> Any:
@@ -59,9 +59,9 @@ def _along_axis(name: str, axis_of: Callable[[dict, Any], int], function: Callab
         need(x.size and x.ndim and p.get("dtype") in (None, x.dtype.name))
         return function(_scaled(p, x if sign > 0 else -x), axis_of(p, x))
 
-    def backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], x: Array) -> list[Any]:
+    def backward(p: dict, out_grads: Sequence[Any], needs_grad: Sequence[bool], x: Array) -> list[Any]:
         need(x.size)
-        grad = _scaled(p, slope(_scaled(p, x if sign > 0 else -x), axis_of(p, x), heads[0]))
+        grad = _scaled(p, slope(_scaled(p, x if sign > 0 else -x), axis_of(p, x), out_grads[0]))
         return [grad if sign > 0 else np.negative(grad, out=grad)]
     numpy_form(name, backward=backward)(forward)
 
@@ -95,16 +95,17 @@ def _labels(label: Array, classes: int) -> Any:
     return places.reshape(-1, 1)
 
 
-def _entropy_backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], x: Array, label: Array) -> list[Any]:
+def _entropy_backward(p: dict, out_grads: Sequence[Any], needs_grad: Sequence[bool], x: Array,
+                      label: Array) -> list[Any]:
     grad = None
-    if wanted[0]:
+    if needs_grad[0]:
         grad, places = softmax(x, 1), _labels(label, x.shape[1])
         np.put_along_axis(grad, places, np.take_along_axis(grad, places, 1) - 1, 1)
-        grad *= heads[0]
+        grad *= out_grads[0]
     return [grad, np.zeros(label.shape, label.dtype)]
 
 
-@numpy_form("softmax_cross_entropy", backward=_entropy_backward, reads=lambda p, wanted: [wanted[0]] * 2)
+@numpy_form("softmax_cross_entropy", backward=_entropy_backward, reads=lambda p, needs_grad: [needs_grad[0]] * 2)
 def _entropy(p: dict, x: Array, label: Array) -> Any:
     need(x.ndim == 2 and x.size and label.shape == x.shape[:1])
     loss = -np.take_along_axis(_log_softmax(x, 1), _labels(label, x.shape[1]), 1)
@@ -130,8 +131,13 @@ def _softmax_of_all(p: dict, x: Array) -> Any:
     return softmax(x.reshape(len(x), -1), 1).reshape(x.shape)
 
 
-@numpy_form("SoftmaxOutput", reads=lambda p, wanted: [wanted[0]] * 2, backward=lambda p, heads, wanted, x, label: [
-    _softmax_output_slope(p, x, label) if wanted[0] else None, np.zeros(label.shape, label.dtype)])
+def _softmax_output_backward(p: dict, out_grads: Sequence[Any], needs_grad: Sequence[bool], x: Array,
+                             label: Array) -> list[Any]:
+    by_x = _softmax_output_slope(p, x, label) if needs_grad[0] else None
+    return [by_x, np.zeros(label.shape, label.dtype)]
+
+
+@numpy_form("SoftmaxOutput", backward=_softmax_output_backward, reads=lambda p, needs_grad: [needs_grad[0]] * 2)
 def _softmax_output(p: dict, x: Array, label: Array) -> Any:
     _fits(p, x, label)
     return _softmax_of_all(p, x)
@@ -181,13 +187,13 @@ def _regression(name: str, function: Callable[[Any], Any], slope: Callable[[Any]
         need(x.ndim and x.size == label.size and len(x) == label.shape[0] > 0)
         return function(x)
 
-    def backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], x: Array, label: Array) -> list[Any]:
+    def backward(p: dict, out_grads: Sequence[Any], needs_grad: Sequence[bool], x: Array, label: Array) -> list[Any]:
         grad = None
-        if wanted[0]:
+        if needs_grad[0]:
             grad = slope(function(x) - label.reshape(x.shape))
             grad *= _scale(p, x, label.size // len(label))
         return [grad, np.zeros(label.shape, label.dtype)]
-    numpy_form(name, backward=backward, reads=lambda p, wanted: [wanted[0]] * 2)(forward)
+    numpy_form(name, backward=backward, reads=lambda p, needs_grad: [needs_grad[0]] * 2)(forward)
 
 
 def _side(difference: Array) -> Any:

@@ -57,21 +57,21 @@ def _standardized(x: Array, gamma: Array, beta: Array, eps: float, shape: Sizes)
     return whole, mean, var, scale
 
 
-def _gradients(head: Array, x: Array, gamma: Array, eps: float, by_x: bool, shape: Sizes) -> tuple[Any, Any, Any]:
+def _gradients(out_grad: Array, x: Array, gamma: Array, eps: float, by_x: bool, shape: Sizes) -> tuple[Any, Any, Any]:
     """Returns the gradients of x (if asked for, in this shape), gamma and beta (in that of gamma)."""
     whole = np.empty(shape, x.dtype)
     unit, _, var = _centred(x, whole.reshape(x.shape))
     scale = _scale(var, eps)
     unit *= scale
     inside = gamma.shape[2] > 1  # it varies along the averaged axes
-    by_gamma = np.einsum("abc,abc->c", head, unit)[None, None] if inside else _sum_of_products(head, unit)
-    by_beta = head.sum((0, 1), keepdims=True) if inside else _sum(head)
+    by_gamma = np.einsum("abc,abc->c", out_grad, unit)[None, None] if inside else _sum_of_products(out_grad, unit)
+    by_beta = out_grad.sum((0, 1), keepdims=True) if inside else _sum(out_grad)
     if not by_x:
         return None, by_gamma, by_beta
     count = x.dtype.type(len(x) * x.shape[2])
-    pulled, factor, first, second = head, scale * gamma, by_beta, by_gamma
+    pulled, factor, first, second = out_grad, scale * gamma, by_beta, by_gamma
     if inside:
-        pulled, factor = head * gamma, scale
+        pulled, factor = out_grad * gamma, scale
         first, second = _sum(pulled), _sum_of_products(pulled, unit)
     unit *= second / count
     out = np.subtract(pulled, unit, out=unit)
@@ -122,33 +122,33 @@ def _batch_norm(second: Callable[[Any, Any], Any]) -> Callable[..., tuple]:
     return forward
 
 
-def _batch_gradients(p: dict[str, Any], heads: Sequence[Any], wanted: Sequence[bool], x: Array, gamma: Array,
+def _batch_gradients(p: dict[str, Any], out_grads: Sequence[Any], needs_grad: Sequence[bool], x: Array, gamma: Array,
                      beta: Array, moving_mean: Array, moving_var: Array) -> list[Any]:
-    need(heads[0] is not None)
+    need(out_grads[0] is not None)
     data, count = _by_channel(p, x)
     factor, mean, var = _vectors(count, gamma, moving_mean, moving_var)
-    head = heads[0].reshape(data.shape)
+    out_grad = out_grads[0].reshape(data.shape)
     if p["fix_gamma"]:
         factor = np.ones_like(factor)
     by_x = by_gamma = by_beta = None
-    if not (wanted[0] or wanted[1]):
-        by_beta = _sum(head)
+    if not (needs_grad[0] or needs_grad[1]):
+        by_beta = _sum(out_grad)
     elif _is_of_batch(p):
-        by_x, by_gamma, by_beta = _gradients(head, data, factor, p["eps"], wanted[0], x.shape)
+        by_x, by_gamma, by_beta = _gradients(out_grad, data, factor, p["eps"], needs_grad[0], x.shape)
     else:
         scale = _scale(var, p["eps"])
-        by_x, by_beta = head * (scale * factor) if wanted[0] else None, _sum(head)
-        by_gamma = _sum_of_products(data - mean, head) * scale if wanted[1] else None
+        by_x, by_beta = out_grad * (scale * factor) if needs_grad[0] else None, _sum(out_grad)
+        by_gamma = _sum_of_products(data - mean, out_grad) * scale if needs_grad[1] else None
     if p["fix_gamma"] and by_gamma is not None:
         by_gamma = np.zeros_like(by_gamma)
     return [by_x if by_x is None else by_x.reshape(x.shape), None if by_gamma is None else by_gamma.ravel(),
             by_beta.ravel(), np.zeros_like(moving_mean), np.zeros_like(moving_var)]
 
 
-def _batch_reads(p: dict[str, Any], wanted: Sequence[bool]) -> list[bool]:
-    learns, of_batch = wanted[1] and not p["fix_gamma"], _is_of_batch(p)
-    return [learns or wanted[0] and of_batch, wanted[0] and not p["fix_gamma"], False, learns and not of_batch,
-            (learns or wanted[0]) and not of_batch]
+def _batch_reads(p: dict[str, Any], needs_grad: Sequence[bool]) -> list[bool]:
+    learns, of_batch = needs_grad[1] and not p["fix_gamma"], _is_of_batch(p)
+    return [learns or needs_grad[0] and of_batch, needs_grad[0] and not p["fix_gamma"], False, learns and not of_batch,
+            (learns or needs_grad[0]) and not of_batch]
 
 
 def _passes(count: int) -> Callable[..., Work]:
@@ -199,19 +199,19 @@ def _normalized(name: str, rows: Rows, moments: Callable[[dict[str, Any], Any, A
         out = np.moveaxis(out, -1, p.get("axis", -1))
         return (out, moments(p, x, mean), moments(p, x, 1 / scale)) if p.get("output_mean_var") else out
 
-    def backward(p: dict[str, Any], heads: Sequence[Any], wanted: Sequence[bool], x: Array, gamma: Array,
+    def backward(p: dict[str, Any], out_grads: Sequence[Any], needs_grad: Sequence[bool], x: Array, gamma: Array,
                  beta: Array) -> list[Any]:
-        need(heads[0] is not None)
+        need(out_grads[0] is not None)
         data, (factor,) = rows(p, x, (gamma,))
-        head, _ = rows(p, heads[0], ())
-        if wanted[0] or wanted[1]:
-            result = _gradients(head, data, factor, p["eps"], wanted[0], shape(p, x))
+        out_grad, _ = rows(p, out_grads[0], ())
+        if needs_grad[0] or needs_grad[1]:
+            result = _gradients(out_grad, data, factor, p["eps"], needs_grad[0], shape(p, x))
         else:
-            result = None, None, head.sum((0, 1)) if factor.shape[2] > 1 else _sum(head)
+            result = None, None, out_grad.sum((0, 1)) if factor.shape[2] > 1 else _sum(out_grad)
         return [None if result[0] is None else np.moveaxis(result[0], -1, p.get("axis", -1)),
                 *[None if a is None else a.reshape(-1, len(gamma)).sum(0) for a in result[1:]]]
-    numpy_form(name, backward=backward, work=_passes(5), reads=lambda p, wanted: [
-        wanted[0] or wanted[1], wanted[0], False])(forward)
+    numpy_form(name, backward=backward, work=_passes(5), reads=lambda p, needs_grad: [
+        needs_grad[0] or needs_grad[1], needs_grad[0], False])(forward)
 
 
 def _kept_axis(p: dict[str, Any], x: Array, numbers: Array) -> Any:
@@ -233,17 +233,17 @@ def _norm(p: dict[str, Any], x: Array) -> tuple[Any, tuple[int, ...]]:
     return np.sqrt(np.square(x).sum(axes, keepdims=True) + x.dtype.type(p["eps"])), axes
 
 
-def _l2_gradient(p: dict[str, Any], heads: Sequence[Any], wanted: Sequence[bool], x: Array) -> list[Any]:
+def _l2_gradient(p: dict[str, Any], out_grads: Sequence[Any], needs_grad: Sequence[bool], x: Array) -> list[Any]:
     norm, axes = _norm(p, x)
     unit = x / norm
-    along = (heads[0] * unit).sum(axes, keepdims=True)
+    along = (out_grads[0] * unit).sum(axes, keepdims=True)
     unit *= along
-    out = np.subtract(heads[0], unit, out=unit)
+    out = np.subtract(out_grads[0], unit, out=unit)
     out /= norm
     return [out]
 
 
-@numpy_form("L2Normalization", backward=_l2_gradient, reads=lambda p, wanted: [True], work=_passes(4))
+@numpy_form("L2Normalization", backward=_l2_gradient, reads=lambda p, needs_grad: [True], work=_passes(4))
 def _l2_normalized(p: dict[str, Any], x: Array) -> Any:
     return x / _norm(p, x)[0]
 
@@ -266,9 +266,9 @@ def _lrn_norm(p: dict[str, Any], x: Array) -> Any:
     return norm
 
 
-def _lrn_gradient(p: dict[str, Any], heads: Sequence[Any], wanted: Sequence[bool], x: Array) -> list[Any]:
+def _lrn_gradient(p: dict[str, Any], out_grads: Sequence[Any], needs_grad: Sequence[bool], x: Array) -> list[Any]:
     norm = _lrn_norm(p, x)
-    out = heads[0] * norm ** x.dtype.type(-p["beta"])
+    out = out_grads[0] * norm ** x.dtype.type(-p["beta"])
     pulled = out * x
     pulled /= norm
     back = _neighbours(pulled, p["nsize"])
@@ -278,7 +278,7 @@ def _lrn_gradient(p: dict[str, Any], heads: Sequence[Any], wanted: Sequence[bool
     return [out]
 
 
-@numpy_form("LRN", backward=_lrn_gradient, reads=lambda p, wanted: [True],
+@numpy_form("LRN", backward=_lrn_gradient, reads=lambda p, needs_grad: [True],
             work=lambda p, x: Work((20 + 2 * p["nsize"]) * math.prod(x)))
 def _lrn(p: dict[str, Any], x: Array) -> Any:
     return x * _lrn_norm(p, x) ** x.dtype.type(-p["beta"])

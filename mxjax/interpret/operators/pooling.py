@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -87,15 +87,15 @@ def _reduced(x: Array, axis: int, windows: _Axis, function: Any) -> Any:
     return out
 
 
-def _spread(head: Array, axis: int, windows: _Axis) -> Any:
+def _spread(out_grad: Array, axis: int, windows: _Axis) -> Any:
     """Returns the gradient of padded data for the sums of windows along an axis."""
     size = windows.pad + windows.size + windows.behind
-    shape = head.shape[:axis] + (size,) + head.shape[axis + 1:]
+    shape = out_grad.shape[:axis] + (size,) + out_grad.shape[axis + 1:]
     if windows.is_whole:
-        return np.broadcast_to(head, shape)
-    out = np.zeros(shape, head.dtype)
+        return np.broadcast_to(out_grad, shape)
+    out = np.zeros(shape, out_grad.dtype)
     for place in range(windows.kernel):
-        windows.part(out, axis, place)[...] += head
+        windows.part(out, axis, place)[...] += out_grad
     return out
 
 
@@ -191,18 +191,18 @@ def _pool_work(p: dict[str, Any], x: Sizes) -> Work:
     return Work(math.prod(x) * (2 if p["global_pool"] else 2 + sum(p["kernel"])))
 
 
-def _pool_backward(p: dict[str, Any], heads: Sequence[Any], wanted: Sequence[bool], x: Array) -> list[Any]:
-    kind, head = p["pool_type"], heads[0]
+def _pool_backward(p: dict[str, Any], out_grads: Sequence[Any], needs_grad: Sequence[bool], x: Array) -> list[Any]:
+    kind, out_grad = p["pool_type"], out_grads[0]
     x, axes, reduced = _geometry(p, x)
-    head = np.moveaxis(head, -1, 1) if _is_last(p) else head
+    out_grad = np.moveaxis(out_grad, -1, 1) if _is_last(p) else out_grad
     if kind == "avg":
-        head = _divided(p, head, axes)
+        out_grad = _divided(p, out_grad, axes)
     elif kind == "lp":
         power, total = _power(p), _pooled(p, x, axes, reduced)
-        head = head if power == 1 else np.divide(head, total if power == 2 else 3 * total * total,
-                                                 out=np.zeros_like(total), where=total != 0)
+        out_grad = out_grad if power == 1 else np.divide(out_grad, total if power == 2 else 3 * total * total,
+                                                         out=np.zeros_like(total), where=total != 0)
     out = np.empty(x.shape, x.dtype)
-    images, slopes, target = _flat(x, reduced), _flat_places(head, reduced), _flat(out, reduced)
+    images, slopes, target = _flat(x, reduced), _flat_places(out_grad, reduced), _flat(out, reduced)
     for block in _blocks(images):
         if kind == "max":
             target[block] = _to_maxima(images[block], slopes[block], reduced)
@@ -216,7 +216,7 @@ def _pool_backward(p: dict[str, Any], heads: Sequence[Any], wanted: Sequence[boo
     return [_result(p, out)]
 
 
-def _to_maxima(x: Array, head: Array, axes: Sequence[_Axis]) -> Any:
+def _to_maxima(x: Array, out_grad: Array, axes: Sequence[_Axis]) -> Any:
     """Returns the gradient of images for the maxima of their windows."""
     weights = [math.prod([a.size for a in axes[i + 1:]]) for i in range(len(axes))]
     within = functools.reduce(np.add.outer, [w * np.arange(a.kernel) for w, a in zip(weights, axes, strict=True)])
@@ -225,9 +225,9 @@ def _to_maxima(x: Array, head: Array, axes: Sequence[_Axis]) -> Any:
     place += functools.reduce(np.add.outer, [x[0].size * np.arange(len(x)), *starts])
     if all(a.stride >= a.kernel for a in axes):
         out = np.zeros(x.size, x.dtype)
-        out[place.ravel()] = head.ravel()
+        out[place.ravel()] = out_grad.ravel()
     else:
-        out = np.bincount(place.ravel(), head.ravel(), x.size)
+        out = np.bincount(place.ravel(), out_grad.ravel(), x.size)
     return out.reshape(x.shape)
 
 
@@ -253,7 +253,7 @@ def _pooled(p: dict[str, Any], x: Array, axes: Sequence[_Axis], reduced: Sequenc
 
 
 @numpy_form("Pooling", backward=_pool_backward, work=_pool_work,
-            reads=lambda p, wanted: [p["pool_type"] in ("max", "lp")])
+            reads=lambda p, needs_grad: [p["pool_type"] in ("max", "lp")])
 def _pooling(p: dict[str, Any], x: Array) -> Any:
     return _result(p, _pooled(p, *_geometry(p, x)))
 
@@ -276,10 +276,11 @@ def _each(p: dict[str, Any], whole: Array, arrays: Sequence[Any]) -> Iterator[An
         first += array.shape[1]
 
 
-def _enlarge_backward(p: dict[str, Any], heads: Sequence[Any], wanted: Sequence[bool], *arrays: Array) -> list[Any]:
+def _enlarge_backward(p: dict[str, Any], out_grads: Sequence[Any], needs_grad: Sequence[bool],
+                      *arrays: Array) -> list[Any]:
     times = _enlargements(p, arrays)
     return [_summed(_summed(part, 2, t[0]), 3, t[1]) if w else None for part, t, w in
-            zip(_each(p, heads[0], arrays), times, wanted, strict=False)]
+            zip(_each(p, out_grads[0], arrays), times, needs_grad, strict=False)]
 
 
 def _summed(x: Array, axis: int, count: int) -> Any:
@@ -291,11 +292,11 @@ def _enlarge_work(p: dict[str, Any], *shapes: Sizes) -> Work:
     return Work(2 * p["scale"] ** 2 * math.prod(shapes[0]) * len(shapes))
 
 
-_NOTHING: Callable[..., list[bool]] = lambda p, wanted: [False] * len(wanted) if p["sample_type"] == "nearest" else [
-    True] * len(wanted)
+def _enlarge_reads(p: dict[str, Any], needs_grad: Sequence[bool]) -> list[bool]:
+    return [p["sample_type"] != "nearest"] * len(needs_grad)
 
 
-@numpy_form("UpSampling", backward=_enlarge_backward, work=_enlarge_work, reads=_NOTHING)
+@numpy_form("UpSampling", backward=_enlarge_backward, work=_enlarge_work, reads=_enlarge_reads)
 def _enlarge(p: dict[str, Any], *arrays: Array) -> Any:
     times, adds = _enlargements(p, arrays), p["multi_input_mode"] == "sum"
     height, width = [n * p["scale"] for n in arrays[0].shape[2:]]

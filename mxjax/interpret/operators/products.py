@@ -25,8 +25,8 @@ def _dense_work(p: dict, x: tuple[int, ...], w: tuple[int, ...], b: tuple[int, .
     return Work(2 * math.prod(x) + rows * w[0], rows * math.prod(w))
 
 
-def _dense_reads(p: dict, wanted: Sequence[bool]) -> list[bool]:
-    return [wanted[1], wanted[0], False][:len(wanted)]
+def _dense_reads(p: dict, needs_grad: Sequence[bool]) -> list[bool]:
+    return [needs_grad[1], needs_grad[0], False][:len(needs_grad)]
 
 
 def _product(a: Array, b: Array, shape: Sequence[int]) -> Any:
@@ -36,12 +36,12 @@ def _product(a: Array, b: Array, shape: Sequence[int]) -> Any:
     return out
 
 
-def _dense_backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], x: Array, w: Array,
+def _dense_backward(p: dict, out_grads: Sequence[Any], needs_grad: Sequence[bool], x: Array, w: Array,
                     b: Array | None = None) -> list[Any]:
-    head = heads[0].reshape(-1, len(w))
-    return [_product(head, w, x.shape) if wanted[0] else None,
-            head.T @ _rows(p, x) if wanted[1] else None,
-            head.sum(0).reshape(b.shape) if b is not None and wanted[2] else None][:len(wanted)]
+    out_grad = out_grads[0].reshape(-1, len(w))
+    return [_product(out_grad, w, x.shape) if needs_grad[0] else None,
+            out_grad.T @ _rows(p, x) if needs_grad[1] else None,
+            out_grad.sum(0).reshape(b.shape) if b is not None and needs_grad[2] else None][:len(needs_grad)]
 
 
 @numpy_form("FullyConnected", backward=_dense_backward, reads=_dense_reads, work=_dense_work)
@@ -86,11 +86,12 @@ def _contraction(*names: str, axes: Callable[[dict[str, Any], int, int], Axes], 
         shape = [a.shape[axis] for axis in left[:a.ndim - count]] + [b.shape[axis] for axis in right[count:]]
         return _product(first, second, shape or [1] * one)
 
-    def backward(p: dict[str, Any], heads: Sequence[Any], wanted: Sequence[bool], a: Array, b: Array) -> list[Any]:
+    def backward(p: dict[str, Any], out_grads: Sequence[Any], needs_grad: Sequence[bool], a: Array,
+                 b: Array) -> list[Any]:
         first, second, left, right = _as_matrices(axes(p, a.ndim, b.ndim), a, b)
-        head = heads[0].reshape(len(first), -1)
-        return [_ordered(head @ second.T, a, left) if wanted[0] else None,
-                _ordered(first.T @ head, b, right) if wanted[1] else None]
+        out_grad = out_grads[0].reshape(len(first), -1)
+        return [_ordered(out_grad @ second.T, a, left) if needs_grad[0] else None,
+                _ordered(first.T @ out_grad, b, right) if needs_grad[1] else None]
 
     def work(p: dict[str, Any], a: tuple[int, ...], b: tuple[int, ...]) -> Work:
         inner = math.prod([a[axis] for axis in axes(p, len(a), len(b))[0] if -len(a) <= axis < len(a)]) or 1
@@ -104,9 +105,9 @@ def _ordered(matrix: Array, like: Array, order: Sequence[int]) -> Any:
     return matrix.reshape([like.shape[axis] for axis in order]).transpose(np.argsort(order))
 
 
-def _other(p: dict[str, Any], wanted: Sequence[bool]) -> list[bool]:
+def _other(p: dict[str, Any], needs_grad: Sequence[bool]) -> list[bool]:
     """The gradient of each factor reads the other."""
-    return [wanted[1], wanted[0]]
+    return [needs_grad[1], needs_grad[0]]
 
 
 _contraction("dot", one=True, axes=lambda p, m, n: ([0 if p["transpose_a"] and m > 1 else m - 1],
@@ -133,15 +134,16 @@ def _alpha(p: dict[str, Any], x: Array) -> Any:
     return x.dtype.type(float(p.get("alpha", 1)))
 
 
-def _matrix_gradients(p: dict[str, Any], heads: Sequence[Any], wanted: Sequence[bool], a: Array, b: Array) -> list[Any]:
+def _matrix_gradients(p: dict[str, Any], out_grads: Sequence[Any], needs_grad: Sequence[bool], a: Array,
+                      b: Array) -> list[Any]:
     left, right = _factors(p, a, b)
-    grads, head = [None, None], heads[0]
-    if (alpha := _alpha(p, head)) != 1:
-        head = head * alpha
-    if wanted[0]:  # the transpose of a product is the product of the transposes in reverse order
-        grads[0] = right @ _turned(head) if p.get("transpose_a") else head @ _turned(right)
-    if wanted[1]:
-        grads[1] = _turned(head) @ left if p.get("transpose_b") else _turned(left) @ head
+    grads, out_grad = [None, None], out_grads[0]
+    if (alpha := _alpha(p, out_grad)) != 1:
+        out_grad = out_grad * alpha
+    if needs_grad[0]:  # the transpose of a product is the product of the transposes in reverse order
+        grads[0] = right @ _turned(out_grad) if p.get("transpose_a") else out_grad @ _turned(right)
+    if needs_grad[1]:
+        grads[1] = _turned(out_grad) @ left if p.get("transpose_b") else _turned(left) @ out_grad
     return [grad if grad is None else summed_to(grad, x.shape) for grad, x in zip(grads, (a, b), strict=True)]
 
 
@@ -168,10 +170,10 @@ _many("_npi_matmul", fits=lambda a, b: all(m == n or 1 in (m, n) for m, n in zip
     reversed(a.shape[:-2]), reversed(b.shape[:-2]), strict=False)))
 
 
-@numpy_form("_linalg_gemm", work=_matrix_work, reads=lambda p, wanted: [*_other(p, wanted[:2]), False],
-            backward=lambda p, heads, wanted, a, b, c: [
-                *_matrix_gradients(p, heads, wanted[:2], a, b),
-                heads[0] * heads[0].dtype.type(float(p["beta"])) if wanted[2] else None])
+@numpy_form("_linalg_gemm", work=_matrix_work, reads=lambda p, needs_grad: [*_other(p, needs_grad[:2]), False],
+            backward=lambda p, out_grads, needs_grad, a, b, c: [
+                *_matrix_gradients(p, out_grads, needs_grad[:2], a, b),
+                out_grads[0] * out_grads[0].dtype.type(float(p["beta"])) if needs_grad[2] else None])
 def _gemm(p: dict[str, Any], a: Array, b: Array, c: Array) -> Any:
     need(a.shape[:-2] == b.shape[:-2])
     out = np.matmul(*_factors(p, a, b))
@@ -201,21 +203,22 @@ def _root(queries: Array) -> Any:
     return queries.dtype.type(queries.shape[-1] ** 0.5)
 
 
-def _score_gradients(p: dict[str, Any], heads: Sequence[Any], wanted: Sequence[bool], *arrays: Array) -> list[Any]:
+def _score_gradients(p: dict[str, Any], out_grads: Sequence[Any], needs_grad: Sequence[bool],
+                     *arrays: Array) -> list[Any]:
     queries, keys = _queries_and_keys(p, *arrays)
-    head = heads[0].reshape(*queries.shape[:2], -1, heads[0].shape[2])
+    out_grad = out_grads[0].reshape(*queries.shape[:2], -1, out_grads[0].shape[2])
     grads = [np.zeros(x.shape, x.dtype) for x in arrays]  # in C order, so that writes go to views of them
     by_queries, by_keys = _queries_and_keys(p, *grads)
-    if wanted[0]:
-        np.matmul(head, keys, out=by_queries)
+    if needs_grad[0]:
+        np.matmul(out_grad, keys, out=by_queries)
         by_queries /= _root(queries)
-    if wanted[-1]:
-        np.matmul(_turned(head), queries / _root(queries), out=by_keys)
+    if needs_grad[-1]:
+        np.matmul(_turned(out_grad), queries / _root(queries), out=by_keys)
     return grads
 
 
 @numpy_form("_contrib_interleaved_matmul_selfatt_qk", "_contrib_interleaved_matmul_encdec_qk",
-            backward=_score_gradients, reads=lambda p, wanted: [*reversed(wanted)],
+            backward=_score_gradients, reads=lambda p, needs_grad: [*reversed(needs_grad)],
             work=lambda p, x, y=None: _attention_work(x, (y or x)[0]))
 def _scores(p: dict[str, Any], *arrays: Array) -> Any:
     queries, keys = _queries_and_keys(p, *arrays)
@@ -236,16 +239,16 @@ def _weighing(name: str, parts: int) -> None:
         need((len(attention), attention.shape[2]) == (values.shape[0] * values.shape[1], values.shape[2]))
         return values, attention.reshape(*values.shape[:2], *attention.shape[1:])
 
-    def backward(p: dict[str, Any], heads: Sequence[Any], wanted: Sequence[bool], x: Array,
+    def backward(p: dict[str, Any], out_grads: Sequence[Any], needs_grad: Sequence[bool], x: Array,
                  attention: Array) -> list[Any]:
         values, weights = given(p, x, attention)
-        head, by_x, by_attention = _heads(p, heads[0], 1)[0], None, None
-        if wanted[0]:
+        out_grad, by_x, by_attention = _heads(p, out_grads[0], 1)[0], None, None
+        if needs_grad[0]:
             by_x = np.zeros(x.shape, x.dtype)
-            np.matmul(_turned(weights), head, out=_heads(p, by_x, parts)[-1])
-        if wanted[1]:
+            np.matmul(_turned(weights), out_grad, out=_heads(p, by_x, parts)[-1])
+        if needs_grad[1]:
             by_attention = np.empty(attention.shape, attention.dtype)
-            np.matmul(head, _turned(values), out=by_attention.reshape(weights.shape))
+            np.matmul(out_grad, _turned(values), out=by_attention.reshape(weights.shape))
         return [by_x, by_attention]
 
     @numpy_form(name, backward=backward, reads=_other, work=lambda p, x, attention: _attention_work(x, attention[1]))
@@ -258,5 +261,5 @@ def _weighing(name: str, parts: int) -> None:
 
 _weighing("_contrib_interleaved_matmul_selfatt_valatt", 3)
 _weighing("_contrib_interleaved_matmul_encdec_valatt", 2)
-numpy_form("_contrib_div_sqrt_dim", reads=lambda p, wanted: [False], backward=lambda p, heads, wanted, x: [
-    heads[0] / _root(x)])(lambda p, x: x / _root(x))
+numpy_form("_contrib_div_sqrt_dim", reads=lambda p, needs_grad: [False], backward=lambda p, out_grads, needs_grad, x: [
+    out_grads[0] / _root(x)])(lambda p, x: x / _root(x))

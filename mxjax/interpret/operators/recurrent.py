@@ -119,14 +119,14 @@ def _to_sigmoid(halves: Array) -> None:
     halves += 0.5
 
 
-def _backward(mode: str, weights: _Weights, state: Sequence[Any], out: Array, kept: tuple, head: Array,
+def _backward(mode: str, weights: _Weights, state: Sequence[Any], out: Array, kept: tuple, out_grad: Array,
               last: Sequence[Any], back: bool) -> tuple[Any, Any, Any, list[Any]]:
     """Runs a layer's gradients from its last step to the first.
 
     Args:
         state: state before the first step.
         out, kept: results of `_forward`.
-        head: gradients of the outputs.
+        out_grad: gradients of the outputs.
         last: gradients of the last state.
 
     Returns:
@@ -165,7 +165,7 @@ def _backward(mode: str, weights: _Weights, state: Sequence[Any], out: Array, ke
     hidden, h = weights.state, last[0].copy()
     flat = by_gates.reshape(steps, batch, -1)
     for step in range(steps) if back else range(steps - 1, -1, -1):
-        h += head[step]
+        h += out_grad[step]
         if mode == "lstm":
             cell += h * by_cell[step]
             np.multiply(slopes[step, :, :3], cell[:, None], out=by_gates[step, :, :3])
@@ -222,17 +222,17 @@ def _layers(p: dict[str, Any], data: Array, weights: Sequence[_Weights], states:
         data = out
 
 
-def _rnn_backward(p: dict[str, Any], heads: Sequence[Any], wanted: Sequence[bool], data: Array, parameters: Array,
-                  *states: Array) -> list[Any]:
+def _rnn_backward(p: dict[str, Any], out_grads: Sequence[Any], needs_grad: Sequence[bool], data: Array,
+                  parameters: Array, *states: Array) -> list[Any]:
     weights = _checked(p, data, parameters, *states)
     layers = list(_layers(p, data, weights, states, True))
     by_parameters = np.empty(parameters.shape, parameters.dtype)
     grads = _unpacked(p, data.shape[2], by_parameters)
-    given = [*heads[1:], None, None][:len(states)]
-    last = [np.zeros(s.shape, s.dtype) if head is None else head for head, s in zip(given, states, strict=True)]
+    of_states = [*out_grads[1:], None, None][:len(states)]
+    last = [np.zeros(s.shape, s.dtype) if grad is None else grad for grad, s in zip(of_states, states, strict=True)]
     by_states = [np.empty(s.shape, s.dtype) for s in states]
     directions, size = 1 + p["bidirectional"], p["state_size"]
-    head = np.zeros(layers[-1][1].shape, data.dtype) if heads[0] is None else heads[0]
+    out_grad = np.zeros(layers[-1][1].shape, data.dtype) if out_grads[0] is None else out_grads[0]
     for layer in reversed(range(p["num_layers"])):
         inputs, out, made = layers.pop()
         below: Any = None
@@ -241,14 +241,14 @@ def _rnn_backward(p: dict[str, Any], heads: Sequence[Any], wanted: Sequence[bool
             place, part = layer * directions + direction, slice(direction * size, (direction + 1) * size)
             by_inputs, by_gates, before, first = _backward(
                 p["mode"], weights[place], [s[place] for s in states], out[..., part], made[direction][1],
-                head[..., part], [s[place] for s in last], bool(direction))
+                out_grad[..., part], [s[place] for s in last], bool(direction))
             by_inputs, by_gates = [g.reshape(len(rows), -1) for g in (by_inputs, by_gates)]
-            if wanted[1]:
+            if needs_grad[1]:
                 np.matmul(by_inputs.T, rows, out=grads[place].inputs)
                 np.matmul(by_gates.T, before.reshape(len(rows), -1), out=grads[place].state)
                 by_inputs.sum(0, out=grads[place].input_bias)
                 by_gates.sum(0, out=grads[place].state_bias)
-            if layer or wanted[0]:
+            if layer or needs_grad[0]:
                 if below is None:
                     below = np.empty(inputs.shape, inputs.dtype)
                     np.matmul(by_inputs, weights[place].inputs, out=below.reshape(rows.shape))
@@ -256,8 +256,8 @@ def _rnn_backward(p: dict[str, Any], heads: Sequence[Any], wanted: Sequence[bool
                     below += (by_inputs @ weights[place].inputs).reshape(below.shape)
             for result, by_state in zip(by_states, first, strict=True):
                 result[place] = by_state
-        head = below
-    return [head if wanted[0] else None, by_parameters, *by_states]
+        out_grad = below
+    return [out_grad if needs_grad[0] else None, by_parameters, *by_states]
 
 
 def _rnn_work(p: dict[str, Any], data: Sizes, parameters: Sizes, *states: tuple[int, ...]) -> Work:
@@ -267,7 +267,7 @@ def _rnn_work(p: dict[str, Any], data: Sizes, parameters: Sizes, *states: tuple[
     return Work(math.prod(data) + 10 * outputs + calls, steps * batch * parameters[0])
 
 
-@numpy_form("RNN", backward=_rnn_backward, work=_rnn_work, reads=lambda p, wanted: [True] * len(wanted))
+@numpy_form("RNN", backward=_rnn_backward, work=_rnn_work, reads=lambda p, needs_grad: [True] * len(needs_grad))
 def _rnn(p: dict[str, Any], data: Array, parameters: Array, *states: Array) -> Any:
     weights = _checked(p, data, parameters, *states)
     last: list[Any] = []

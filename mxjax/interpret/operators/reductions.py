@@ -56,14 +56,14 @@ def _at_least_1d(x: Array) -> Any:
     return x if x.ndim else x.reshape(1)
 
 
-def _back(head: Array, x: Array, axes: tuple[int, ...]) -> Any:
-    """Returns the head gradient with the reduced axes as size 1."""
-    return head.reshape([1 if i in axes else n for i, n in enumerate(x.shape)])
+def _back(out_grad: Array, x: Array, axes: tuple[int, ...]) -> Any:
+    """Returns the output's gradient with the reduced axes as size 1."""
+    return out_grad.reshape([1 if i in axes else n for i, n in enumerate(x.shape)])
 
 
 # ------------------------------------------------------------ numbers of each set
-def _spread(p: dict, head: Array, x: Array, axes: tuple[int, ...]) -> Any:
-    return np.broadcast_to(_back(head, x, axes), x.shape)
+def _spread(p: dict, out_grad: Array, x: Array, axes: tuple[int, ...]) -> Any:
+    return np.broadcast_to(_back(out_grad, x, axes), x.shape)
 
 
 def _mean(x: Array, axes: tuple[int, ...], keepdims: bool) -> Any:
@@ -77,10 +77,10 @@ def _count(x: Array, axes: tuple[int, ...]) -> int:
     return math.prod([x.shape[a] for a in axes])
 
 
-def _product_slope(p: dict, head: Array, x: Array, axes: tuple[int, ...]) -> Any:
+def _product_slope(p: dict, out_grad: Array, x: Array, axes: tuple[int, ...]) -> Any:
     product = np.multiply.reduce(x, axes, keepdims=True)
     need(np.isfinite(product).all() and product.all())
-    return _back(head, x, axes) * product / x
+    return _back(out_grad, x, axes) * product / x
 
 
 def _extreme(function: Callable[..., Any]) -> tuple[Callable[..., Any], Callable[..., Any]]:
@@ -89,9 +89,9 @@ def _extreme(function: Callable[..., Any]) -> tuple[Callable[..., Any], Callable
         need(x.size)
         return function(x, axes, keepdims=keepdims)
 
-    def slope(p: dict, head: Array, x: Array, axes: tuple[int, ...]) -> Any:
+    def slope(p: dict, out_grad: Array, x: Array, axes: tuple[int, ...]) -> Any:
         there = x == function(x, axes, keepdims=True)
-        return chosen(there, np.broadcast_to(_back(head, x, axes), x.shape))
+        return chosen(there, np.broadcast_to(_back(out_grad, x, axes), x.shape))
     return reduced, slope
 
 
@@ -106,7 +106,7 @@ def _reduction(names: tuple[str, str | None], function: Callable[..., Any], slop
     Args:
         names: names of the classic operator and of that in mx.np.
         function: returns the result, which is converted to the dtype of the array.
-        slope: function(parameters, head, array, axes) -> gradient of the array.
+        slope: function(parameters, out_grad, array, axes) -> gradient of the array.
         reads: the slope reads the array.
         integers: it accepts integers, too.
     """
@@ -115,34 +115,34 @@ def _reduction(names: tuple[str, str | None], function: Callable[..., Any], slop
         def forward(p: dict, x: Array, axes: Callable = axes, shaped: Callable = shaped) -> Any:
             return shaped(np.asarray(function(x, axes(p, x), p["keepdims"]), x.dtype))
 
-        def backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], x: Array,
+        def backward(p: dict, out_grads: Sequence[Any], needs_grad: Sequence[bool], x: Array,
                      axes: Callable = axes) -> list[Any]:
             floats(x)
-            return [slope(p, heads[0], x, axes(p, x))]
+            return [slope(p, out_grads[0], x, axes(p, x))]
         if name is not None:
             numpy_form(name, backward=backward, **fields)(forward)
 
 
 _reduction(("sum", "_np_sum"), total, _spread, reads=False, integers=True)
 _reduction(("mean", "_npi_mean"), _mean,
-           lambda p, head, x, axes: _spread(p, head / x.dtype.type(_count(x, axes)), x, axes), reads=False)
+           lambda p, out_grad, x, axes: _spread(p, out_grad / x.dtype.type(_count(x, axes)), x, axes), reads=False)
 _reduction(("prod", "_np_prod"), lambda x, axes, keepdims: np.multiply.reduce(x, axes, keepdims=keepdims),
            _product_slope, reads=True)
 _reduction(("nansum", None), lambda x, axes, keepdims: total(_without_nan(x), axes, keepdims),
-           lambda p, head, x, axes: chosen(x == x, _spread(p, head, x, axes)), reads=True)
+           lambda p, out_grad, x, axes: chosen(x == x, _spread(p, out_grad, x, axes)), reads=True)
 _reduction(("max", "_np_max"), *_extreme(np.maximum.reduce), reads=True, integers=True)
 _reduction(("min", "_np_min"), *_extreme(np.minimum.reduce), reads=True, integers=True)
 
 
-def _norm_backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], x: Array) -> list[Any]:
+def _norm_backward(p: dict, out_grads: Sequence[Any], needs_grad: Sequence[bool], x: Array) -> list[Any]:
     axes = _axes(p, x)
-    head = _back(heads[0], x, axes)
+    out_grad = _back(out_grads[0], x, axes)
     if p["ord"] == 1:
         sign = (x > 0).astype(x.dtype)
         sign -= x < 0
-        sign *= head
+        sign *= out_grad
         return [sign]
-    return [x * (head / np.sqrt(total(np.square(x), axes, True)))]
+    return [x * (out_grad / np.sqrt(total(np.square(x), axes, True)))]
 
 
 @numpy_form("norm", backward=_norm_backward)
@@ -162,11 +162,11 @@ def _lengths(p: dict, x: Array) -> tuple[Any, tuple[int, ...]]:
     return np.sqrt(total(np.square(x), axes, True) + x.dtype.type(p["eps"])), axes
 
 
-def _unit_backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], x: Array) -> list[Any]:
+def _unit_backward(p: dict, out_grads: Sequence[Any], needs_grad: Sequence[bool], x: Array) -> list[Any]:
     length, axes = _lengths(p, x)
     y = x / length
-    y *= total(y * heads[0], axes, True)
-    np.subtract(heads[0], y, out=y)
+    y *= total(y * out_grads[0], axes, True)
+    np.subtract(out_grads[0], y, out=y)
     y /= length
     return [y]
 
@@ -176,9 +176,9 @@ def _unit(p: dict, x: Array) -> Any:
     return x / _lengths(p, x)[0]
 
 
-def _sums_backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], x: Array) -> list[Any]:
+def _sums_backward(p: dict, out_grads: Sequence[Any], needs_grad: Sequence[bool], x: Array) -> list[Any]:
     axis = 0 if p["axis"] is None else along(p["axis"], x)
-    return [np.flip(np.cumsum(np.flip(heads[0], axis), axis), axis).reshape(x.shape)]
+    return [np.flip(np.cumsum(np.flip(out_grads[0], axis), axis), axis).reshape(x.shape)]
 
 
 @numpy_form("_np_cumsum", backward=_sums_backward, reads=reads_none)
@@ -193,7 +193,7 @@ def _deviation(name: str, function: Callable[..., Any]) -> None:
         axes = _numpy_axes(p, x)
         need(p["ddof"] < _count(x, axes))
         return np.asarray(function(x, axes, ddof=p["ddof"], keepdims=p["keepdims"]))
-    numpy_form(name, backward=lambda p, heads, wanted, x: flat(x), reads=reads_none)(forward)
+    numpy_form(name, backward=lambda p, out_grads, needs_grad, x: flat(x), reads=reads_none)(forward)
 
 
 _deviation("_npi_var", np.var)
@@ -207,7 +207,8 @@ def _position(name: str, function: Callable[..., Any], classic: bool) -> None:
         need(x.size and x.ndim)
         result = np.asarray(function(x, None if p["axis"] is None else along(p["axis"], x), keepdims=p["keepdims"]))
         return _at_least_1d(result).astype(x.dtype) if classic else result.astype(np.int64)
-    numpy_form(name, backward=lambda p, heads, wanted, x: _flat_floats(x), reads=reads_none, dtypes=NUMBERS)(forward)
+    numpy_form(name, backward=lambda p, out_grads, needs_grad, x: _flat_floats(x), reads=reads_none,
+               dtypes=NUMBERS)(forward)
 
 
 def _flat_floats(x: Array) -> list[Any]:
@@ -220,7 +221,7 @@ for _name, _function in {"argmax": np.argmax, "argmin": np.argmin}.items():
     _position(f"_npi_{_name}", _function, False)
 
 
-@numpy_form("argmax_channel", backward=lambda p, heads, wanted, x: flat(x), reads=reads_none)
+@numpy_form("argmax_channel", backward=lambda p, out_grads, needs_grad, x: flat(x), reads=reads_none)
 def _argmax_channel(p: dict, x: Array) -> Any:
     need(x.size and x.ndim > 1)
     return np.argmax(x, 1).astype(x.dtype)
@@ -257,17 +258,17 @@ def _order(p: dict, x: Array, count: int = 0) -> tuple[Any, Any, int]:
     return ordered, places, axis
 
 
-def _put_back(head: Array, places: Array, axis: int, x: Array, flattened: bool) -> Any:
+def _put_back(out_grad: Array, places: Array, axis: int, x: Array, flattened: bool) -> Any:
     """Returns the gradients of selected numbers at their positions, elsewhere 0."""
     moved = x.ravel() if flattened else np.moveaxis(x, axis, -1)
     grad = np.zeros(moved.shape, x.dtype)
-    np.put_along_axis(grad, places, head if flattened else np.moveaxis(head, axis, -1), -1)
+    np.put_along_axis(grad, places, out_grad if flattened else np.moveaxis(out_grad, axis, -1), -1)
     return grad.reshape(x.shape) if flattened else np.moveaxis(grad, -1, axis)
 
 
-def _sort_backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], x: Array) -> list[Any]:
+def _sort_backward(p: dict, out_grads: Sequence[Any], needs_grad: Sequence[bool], x: Array) -> list[Any]:
     _, places, axis = _order(p, x, x.size)
-    return [_put_back(heads[0], places, axis, x, p["axis"] is None)]
+    return [_put_back(out_grads[0], places, axis, x, p["axis"] is None)]
 
 
 @numpy_form("sort", backward=_sort_backward, work=_sorting_work)
@@ -276,7 +277,7 @@ def _sort(p: dict, x: Array) -> Any:
     return np.moveaxis(ordered, -1, axis)
 
 
-@numpy_form("argsort", backward=lambda p, heads, wanted, x: flat(x), reads=reads_none, work=_sorting_work)
+@numpy_form("argsort", backward=lambda p, out_grads, needs_grad, x: flat(x), reads=reads_none, work=_sorting_work)
 def _argsort(p: dict, x: Array) -> Any:
     _, places, axis = _order(p, x, x.size)
     return np.moveaxis(places, -1, axis).astype(np_dtype(p["dtype"]))
@@ -289,12 +290,12 @@ def _count_of(p: dict, x: Array) -> int:
     return p["k"] if p["k"] > 0 else size
 
 
-def _topk_backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], x: Array) -> list[Any]:
-    if p["ret_typ"] == "indices" or heads[0] is None:
+def _topk_backward(p: dict, out_grads: Sequence[Any], needs_grad: Sequence[bool], x: Array) -> list[Any]:
+    if p["ret_typ"] == "indices" or out_grads[0] is None:
         return flat(x)
     count = _count_of(p, x)
     _, places, axis = _order(p, x, count)
-    return [_put_back(heads[0], places[..., :count], axis, x, p["axis"] is None)]
+    return [_put_back(out_grads[0], places[..., :count], axis, x, p["axis"] is None)]
 
 
 @numpy_form("topk", backward=_topk_backward, work=_sorting_work)

@@ -27,9 +27,9 @@ Shape = tuple[int, ...]
 Forward = Callable[..., Any]
 
 
-def reads_nothing(p: dict, wanted: Sequence[bool]) -> list[bool]:
+def reads_nothing(p: dict, needs_grad: Sequence[bool]) -> list[bool]:
     """Declares that the gradients do not read the values of arrays."""
-    return [False] * len(wanted)
+    return [False] * len(needs_grad)
 
 
 def linear(*names: str, back: Callable[..., Any], **fields: Any) -> Callable[[Forward], Forward]:
@@ -40,24 +40,24 @@ def linear(*names: str, back: Callable[..., Any], **fields: Any) -> Callable[[Fo
         back: function(parameters, gradient of the output, shape of the first array, other shapes ...) -> its gradient.
         fields: further fields of `Form`.
     """
-    def backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], *arrays: Array) -> list[Any]:
-        need(heads[0].dtype in FLOATS and arrays[0].dtype in FLOATS)
-        first = back(p, heads[0], *[a.shape for a in arrays]) if wanted[0] else None
+    def backward(p: dict, out_grads: Sequence[Any], needs_grad: Sequence[bool], *arrays: Array) -> list[Any]:
+        need(out_grads[0].dtype in FLOATS and arrays[0].dtype in FLOATS)
+        first = back(p, out_grads[0], *[a.shape for a in arrays]) if needs_grad[0] else None
         return [first, *[np.zeros(a.shape, a.dtype) if w else None
-                         for a, w in zip(arrays[1:], wanted[1:], strict=True)]]
+                         for a, w in zip(arrays[1:], needs_grad[1:], strict=True)]]
     return numpy_form(*names, backward=backward, reads=reads_nothing, mixed=True, **fields)
 
 
 def constant(name: str, **fields: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Registers a function of one array whose gradient is 0."""
-    return numpy_form(name, backward=lambda p, heads, wanted, x: [np.zeros(x.shape, x.dtype)], reads=reads_nothing,
-                      mixed=True, **fields)
+    return numpy_form(name, backward=lambda p, out_grads, needs_grad, x: [np.zeros(x.shape, x.dtype)],
+                      reads=reads_nothing, mixed=True, **fields)
 
 
 # ------------------------------------------------------------ other shapes
 def _shaped(name: str, target: Callable[..., Any]) -> None:
     """Registers a reshape to the shape that `target` computes from the parameters and the arrays' shapes."""
-    linear(name, back=lambda p, head, x, *others: head.reshape(x))(
+    linear(name, back=lambda p, out_grad, x, *others: out_grad.reshape(x))(
         lambda p, x, *others: x.reshape(target(p, x.shape, *[a.shape for a in others])))
 
 
@@ -99,7 +99,7 @@ _shaped("_np_squeeze", _without_ones)
 # ------------------------------------------------------------ orders
 def _ordered(name: str, order: Callable[[dict, int], Sequence[int]]) -> None:
     """Registers a permutation of axes."""
-    linear(name, back=lambda p, head, x: head.transpose(np.argsort(order(p, len(x)))))(
+    linear(name, back=lambda p, out_grad, x: out_grad.transpose(np.argsort(order(p, len(x)))))(
         lambda p, x: x.transpose(order(p, x.ndim)))
 
 
@@ -134,7 +134,7 @@ _ordered("_np_moveaxis", _moved)
 
 def _involution(name: str, function: Callable[[dict, Any], Any]) -> None:
     """Registers a function that is its own inverse and transpose."""
-    linear(name, back=lambda p, head, x: function(p, head))(function)
+    linear(name, back=lambda p, out_grad, x: function(p, out_grad))(function)
 
 
 _involution("reverse", lambda p, x: np.flip(x, tuple([normalized(a, x.ndim) for a in p["axis"]])))
@@ -154,8 +154,8 @@ def _turned(p: dict, x: Array, sign: int = 1) -> Any:
     return np.rot90(x, sign * p["k"], p["axes"])
 
 
-linear("_np_roll", back=lambda p, head, x: _rolled(p, head, -1))(_rolled)
-linear("_npi_rot90", back=lambda p, head, x: _turned(p, head, -1))(_turned)
+linear("_np_roll", back=lambda p, out_grad, x: _rolled(p, out_grad, -1))(_rolled)
+linear("_npi_rot90", back=lambda p, out_grad, x: _turned(p, out_grad, -1))(_turned)
 
 
 def _to_space(p: dict, x: Array) -> Any:
@@ -172,21 +172,21 @@ def _to_depth(p: dict, x: Array) -> Any:
     return x.reshape(n, c, h // b, b, w // b, b).transpose(0, 3, 5, 1, 2, 4).reshape(n, c * b ** 2, h // b, w // b)
 
 
-linear("depth_to_space", back=lambda p, head, x: _to_depth(p, head))(_to_space)
-linear("space_to_depth", back=lambda p, head, x: _to_space(p, head))(_to_depth)
+linear("depth_to_space", back=lambda p, out_grad, x: _to_depth(p, out_grad))(_to_space)
+linear("space_to_depth", back=lambda p, out_grad, x: _to_space(p, out_grad))(_to_depth)
 
 
 # ------------------------------------------------------------ slices
-def _within(part: tuple, head: Array, shape: Shape) -> Any:
+def _within(part: tuple, out_grad: Array, shape: Shape) -> Any:
     """Returns zeros of this shape with the gradient in a part."""
-    grad = np.zeros(shape, head.dtype)
-    grad[part] = head
+    grad = np.zeros(shape, out_grad.dtype)
+    grad[part] = out_grad
     return grad
 
 
 def _part(name: str, part: Callable[..., tuple]) -> None:
     """Registers a slice of the first array that `part` computes from the parameters and the arrays' shapes."""
-    linear(name, back=lambda p, head, *shapes: _within(part(p, *shapes), head, shapes[0]))(
+    linear(name, back=lambda p, out_grad, *shapes: _within(part(p, *shapes), out_grad, shapes[0]))(
         lambda p, x, *others: x[part(p, x.shape, *[a.shape for a in others])])
 
 
@@ -219,14 +219,15 @@ def _assigned_part(p: dict, x: Array, *value: Array) -> tuple[slice, ...]:
     return slicing.slices("_slice_assign", x.ndim, p["begin"], p["end"], p["step"])
 
 
-def _assign_backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], x: Array, *value: Array) -> list[Any]:
-    head, part = heads[0], _assigned_part(p, x)
-    need(head.dtype in FLOATS and x.dtype in FLOATS)
+def _assign_backward(p: dict, out_grads: Sequence[Any], needs_grad: Sequence[bool], x: Array,
+                     *value: Array) -> list[Any]:
+    out_grad, part = out_grads[0], _assigned_part(p, x)
+    need(out_grad.dtype in FLOATS and x.dtype in FLOATS)
     kept = None
-    if wanted[0]:
-        kept = head.copy()
+    if needs_grad[0]:
+        kept = out_grad.copy()
         kept[part] = 0
-    return [kept, head[part] if wanted[-1] else None][:len(wanted)]
+    return [kept, out_grad[part] if needs_grad[-1] else None][:len(needs_grad)]
 
 
 @numpy_form("_slice_assign", backward=_assign_backward, reads=reads_nothing)
@@ -255,13 +256,13 @@ def _pieces(name: str, axis_of: Callable[[dict, int], int], limits: Callable[[di
         need(not p["squeeze_axis"] or all([b - a == 1 for a, b in zip(ends, ends[1:], strict=False)]))
         return axis, [(slice(None),) * axis + (slice(a, b),) for a, b in zip(ends, ends[1:], strict=False)]
 
-    def backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], x: Array) -> list[Any]:
-        need(x.dtype in FLOATS and all([h is None or h.dtype in FLOATS for h in heads]))
+    def backward(p: dict, out_grads: Sequence[Any], needs_grad: Sequence[bool], x: Array) -> list[Any]:
+        need(x.dtype in FLOATS and all([h is None or h.dtype in FLOATS for h in out_grads]))
         axis, cuts = parts(p, x.shape)
         grad = np.zeros(x.shape, x.dtype)
-        for head, cut in zip(heads, cuts, strict=True):
-            if head is not None:
-                grad[cut] = np.expand_dims(head, axis) if p["squeeze_axis"] else head
+        for out_grad, cut in zip(out_grads, cuts, strict=True):
+            if out_grad is not None:
+                grad[cut] = np.expand_dims(out_grad, axis) if p["squeeze_axis"] else out_grad
         return [grad]
 
     @numpy_form(name, backward=backward, reads=reads_nothing, mixed=True)
@@ -307,13 +308,13 @@ def _joined(name: str, axis_of: Callable[[dict, int], int], lift: Callable[[dict
         need(len({(*s[:axis], None, *s[axis + 1:]) for s in shapes}) == 1)
         return shapes, axis
 
-    def backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], *arrays: Array) -> list[Any]:
-        need(heads[0].dtype in FLOATS and arrays[0].dtype in FLOATS)
+    def backward(p: dict, out_grads: Sequence[Any], needs_grad: Sequence[bool], *arrays: Array) -> list[Any]:
+        need(out_grads[0].dtype in FLOATS and arrays[0].dtype in FLOATS)
         shapes, axis = lifted(p, arrays)
         grads, begin = [], 0
-        for a, shape, w in zip(arrays, shapes, wanted, strict=True):
+        for a, shape, w in zip(arrays, shapes, needs_grad, strict=True):
             end = begin + shape[axis]
-            grads.append(heads[0][(slice(None),) * axis + (slice(begin, end),)].reshape(a.shape) if w else None)
+            grads.append(out_grads[0][(slice(None),) * axis + (slice(begin, end),)].reshape(a.shape) if w else None)
             begin = end
         return grads
 
@@ -347,9 +348,9 @@ def _repeated(name: str, layout: Callable[..., tuple[Shape, Shape, Shape]]) -> N
     `layout` computes three shapes from the parameters and the arrays' shapes: that of the first array with axes of size
     1, the same with these repeated, and that of the result.
     """
-    def back(p: dict, head: Array, x: Shape, *others: Shape) -> Any:
+    def back(p: dict, out_grad: Array, x: Shape, *others: Shape) -> Any:
         ones, full, _ = layout(p, x, *others)
-        return summed_to(head.reshape(full), ones).reshape(x)
+        return summed_to(out_grad.reshape(full), ones).reshape(x)
 
     def work(p: dict, *shapes: Shape) -> Work:
         return Work(2.0 * math.prod(layout(p, *shapes)[1]))
@@ -439,21 +440,21 @@ def _need_source(mode: str, x: Shape, widths: Widths) -> None:
     need(mode == "edge" or all([max(pair) <= n - (mode == "reflect") for n, pair in zip(x, widths, strict=True)]))
 
 
-def _unpadded(p: dict, head: Array, x: Shape, widths: Widths) -> Any:
+def _unpadded(p: dict, out_grad: Array, x: Shape, widths: Widths) -> Any:
     """Returns the gradient of the array that was padded."""
     mode = p["mode"]
     if mode == "constant":
-        return head[_inner(x, widths)]
+        return out_grad[_inner(x, widths)]
     _need_source(mode, x, widths)
     for axis, (n, (before, after)) in enumerate(zip(x, widths, strict=True)):
         if before or after:
-            head = np.moveaxis(_folded(mode, np.moveaxis(head, axis, 0), n, before), 0, axis)
-    return head
+            out_grad = np.moveaxis(_folded(mode, np.moveaxis(out_grad, axis, 0), n, before), 0, axis)
+    return out_grad
 
 
-def _folded(mode: str, head: Array, n: int, before: int) -> Any:
+def _folded(mode: str, out_grad: Array, n: int, before: int) -> Any:
     """Adds the padding along the first axis to its source."""
-    grad, first, last = head[before:before + n].copy(), head[:before], head[before + n:]
+    grad, first, last = out_grad[before:before + n].copy(), out_grad[:before], out_grad[before + n:]
     after = len(last)
     if mode == "edge":
         grad[0] += first.sum(0)
@@ -477,7 +478,7 @@ def _np_pairs(p: dict, x: Shape) -> Widths:
 
 
 def _padding(name: str, widths: Callable[[dict, Shape], Widths]) -> None:
-    linear(name, back=lambda p, head, x: _unpadded(p, head, x, widths(p, x)))(
+    linear(name, back=lambda p, out_grad, x: _unpadded(p, out_grad, x, widths(p, x)))(
         lambda p, x: _padded(p, x, widths(p, x.shape)))
 
 
@@ -493,13 +494,13 @@ def _diagonal(x: Array, k: int, axes: tuple[int, int]) -> Any:
     return np.diagonal(x, k, one, other)
 
 
-def _on_diagonal(head: Array, shape: Shape, k: int, axes: tuple[int, int]) -> Any:
+def _on_diagonal(out_grad: Array, shape: Shape, k: int, axes: tuple[int, int]) -> Any:
     """Returns zeros of this shape with the numbers on the k-th diagonals of two axes."""
     need(len(shape) > 1)
-    result = np.zeros(shape, head.dtype)
+    result = np.zeros(shape, out_grad.dtype)
     diagonal = _diagonal(result, k, axes)
     diagonal.flags.writeable = True
-    diagonal[...] = head
+    diagonal[...] = out_grad
     return result
 
 
@@ -511,9 +512,9 @@ def _matrix(x: Array, k: int) -> Any:
 def _diagonals(name: str, of: Callable[[dict], tuple[int, tuple[int, int]]]) -> None:
     """Registers the diagonals of matrices, or the matrix of a vector; `of`: selects between them and determines the
     axes."""
-    def back(p: dict, head: Array, x: Shape) -> Any:
+    def back(p: dict, out_grad: Array, x: Shape) -> Any:
         k, axes = of(p)
-        return np.diagonal(head, k) if len(x) == 1 else _on_diagonal(head, x, k, axes)
+        return np.diagonal(out_grad, k) if len(x) == 1 else _on_diagonal(out_grad, x, k, axes)
 
     @linear(name, back=back)
     def diag(p: dict, x: Array) -> Any:
@@ -528,7 +529,7 @@ def _diagonals(name: str, of: Callable[[dict], tuple[int, tuple[int, int]]]) -> 
 
 _diagonals("diag", lambda p: (p["k"], (p["axis1"], p["axis2"])))
 _diagonals("_np_diag", lambda p: (p["k"], (0, 1)))
-linear("_np_diagflat", back=lambda p, head, x: np.diagonal(head, p["k"]).reshape(x))(
+linear("_np_diagflat", back=lambda p, out_grad, x: np.diagonal(out_grad, p["k"]).reshape(x))(
     lambda p, x: _matrix(x.reshape(-1), p["k"]))
 
 
@@ -536,13 +537,13 @@ def _axes(p: dict) -> tuple[int, int]:
     return p["axis1"], p["axis2"]
 
 
-@linear("_np_diagonal", back=lambda p, head, x: _on_diagonal(head, x, p["offset"], _axes(p)))
+@linear("_np_diagonal", back=lambda p, out_grad, x: _on_diagonal(out_grad, x, p["offset"], _axes(p)))
 def _np_diagonal(p: dict, x: Array) -> Any:
     need(x.ndim > 1)
     return _diagonal(x, p["offset"], _axes(p))
 
 
-@linear("_np_trace", back=lambda p, head, x: _on_diagonal(head[..., None], x, p["offset"], _axes(p)))
+@linear("_np_trace", back=lambda p, out_grad, x: _on_diagonal(out_grad[..., None], x, p["offset"], _axes(p)))
 def _np_trace(p: dict, x: Array) -> Any:
     need(x.ndim > 1 and x.dtype in FLOATS)
     return np.asarray(_diagonal(x, p["offset"], _axes(p)).sum(-1))
@@ -553,9 +554,9 @@ def _tril(p: dict, x: Array) -> Any:
     return np.tril(x, p["k"])
 
 
-def _tril_back(p: dict, head: Array, x: Shape) -> Any:
+def _tril_back(p: dict, out_grad: Array, x: Shape) -> Any:
     need(len(x) > 1)
-    return np.tril(head, p["k"])
+    return np.tril(out_grad, p["k"])
 
 
 linear("_npi_tril", back=_tril_back)(_tril)
