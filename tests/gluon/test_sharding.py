@@ -51,7 +51,7 @@ for optimizer, options, clip in (("adam", {}, None), ("sgd", {"momentum": 0.9, "
                 net[0].weight.lr_mult = 0.5
                 net[2].bias.set_data(mx.nd.ones((128,)))
         return np.array(found)
-    steps = 50 if optimizer == "adam" else 8
+    steps = 12 if optimizer == "adam" else 6
     expected = losses(steps)
     for mesh, rule in ((DATA, "replicated"), (DATA, "fsdp"), (BOTH, TENSOR), (BOTH, TWO)):
         uses.clear()

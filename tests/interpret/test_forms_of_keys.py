@@ -10,7 +10,7 @@ from mxjax.eager import gradients
 from mxjax.interpret.calls import as_buffers
 from mxjax.kernel.shape_only import shape_only
 
-from .forms import compare
+from .forms import by_xla, compare
 
 rng = np.random.RandomState(0)
 KEYS = [
@@ -27,7 +27,7 @@ def numbers(*shape, dtype="float32"):
 
 def same(kernel, args, heads=None):
     """Compares a kernel's form with its compiled function, and the form of its gradients."""
-    expected = jax.jit(kernel.fn)(*args)
+    expected = by_xla(kernel.fn, *args)
     compare(kernel.form(args)[0](*args), expected, 1e-6)
     if heads is None:
         return
@@ -37,7 +37,7 @@ def same(kernel, args, heads=None):
     assert kernel.form.reads(wanted) == [False, *[True] * (len(args) - 1)]
     found = pull.form([shape_only(args[0].shape, args[0].dtype), *args[1:], head])[0](
         np.broadcast_to(np.float32(0), args[0].shape), *args[1:], head)
-    compare(found, jax.jit(pull.fn)(*args, head), 1e-6)
+    compare(found, by_xla(pull.fn, *args, head), 1e-6)
 
 
 @pytest.mark.parametrize("key", KEYS, ids=str)
