@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-WORKERS ?= 2
+WORKERS ?= 3
 
 SECONDS_EACH ?= 60
 
@@ -28,9 +28,10 @@ lint: $(VENV)/.test
 	$(BIN)/lint-imports
 	$(BIN)/python tools/check_types.py
 
-# NumPy's products by one thread: WORKERS processes share the processors already
+# On two processors; a third worker computes while others wait for processes that they started. NumPy's products by one
+# thread: the workers share the processors already. Processes of tests read compiled modules, whatever the environment says
 test: lint
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) tests
+	OPENBLAS_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $(WORKERS) tests
 
 attack: $(VENV)/.test
 	MXJAX_ATTACK=full $(BIN)/python -m pytest -n $(WORKERS) --timeout 3600 tests/attack
