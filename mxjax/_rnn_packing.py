@@ -31,7 +31,7 @@ def joined(parts: Sequence[NDArray], shape: tuple[int, ...]) -> NDArray:
 
 
 def packed_shapes(gates: int, num_layers: int, input_size: int, hidden_size: int, directions: int,
-                  projection_size: int | None = None) -> dict[str, tuple[int, ...]]:
+                  projection_size: int | None) -> dict[str, tuple[int, ...]]:
     """Returns the shapes of the parts of a fused RNN's parameter, all gates together, by name and in their order.
 
     Args:

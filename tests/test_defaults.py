@@ -12,7 +12,9 @@ import numpy as np
 import pytest
 
 import mxjax as mx
+from mxjax.io.image_parameters import DetParameters, ImageParameters
 from mxjax.ops import registry
+from mxjax.ops.params import schema
 
 RECORDED = json.loads((pathlib.Path(__file__).parent / "data/mxnet/defaults.json").read_text())
 # `stop` has no default that can be read; None stands for (0, 1)
@@ -82,6 +84,15 @@ def test_operators():
                 wrong.append(f"{name}({key}={params[key].default!r}), not {text!r}")
     assert not wrong, "\n".join(wrong)
     assert compared > 1000
+
+
+@pytest.mark.parametrize("name, parameters", [
+    ("ImageRecordIter", ImageParameters), ("ImageDetRecordIter", DetParameters)])
+def test_image_iterators(name, parameters):
+    known = schema(name, parameters)
+    wrong = [f"{name}({key}={known[key].default!r}), not {text!r}" for key, text in RECORDED["iterators"][name].items()
+             if not _same(known[key].parse(text), known[key].default)]
+    assert not wrong, "\n".join(wrong)
 
 
 @pytest.mark.parametrize("name", ["sgd", "nag", "adam", "lamb", "rmsprop", "ftrl", "signum"])

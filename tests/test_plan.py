@@ -153,6 +153,8 @@ def test_the_largest_batch():
     found = largest(plan, 32, 4)
     assert found.batch == 300 and len(asked) <= 8 and all(b % 4 == 0 for b in asked)
     assert largest(lambda b: _fake(10 * b, b), 4096, 1).batch == 100
+    asked.clear()
+    assert largest(lambda b: asked.append(b) or _fake(1, b), 3, 3).batch == max(asked) == 6 * 64 ** 6
     with pytest.raises(MXNetError, match="not even"):
         largest(lambda b: _fake(2000, b), 32, 1)
 

@@ -48,6 +48,15 @@ def test_one_place_gives_buffers_away(sources):
     assert {name for name, text in sources.items() if re.search(r"\.donating\(", text)} == {"eager/program.py"}
 
 
+def test_threads_end_with_the_process(nodes):
+    """No thread keeps a process whose main thread has ended; those of pools are joined or daemons themselves."""
+    made = [node for nodes_of_file in nodes.values() for node in nodes_of_file
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "threading.Thread"]
+    assert len(made) > 15
+    assert {k.value.value for node in made for k in node.keywords if k.arg == "daemon"} == {True}
+    assert all("daemon" in {k.arg for k in node.keywords} for node in made)
+
+
 def test_private_files_at_the_top(sources):
     assert sum(name.startswith("_") and not name.startswith("__") for name in sources if "/" not in name) <= 5
 

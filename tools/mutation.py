@@ -81,6 +81,9 @@ TESTS = {
     "workers": ["gluon/test_data.py", "io"],
 }
 
+# of what an import defines: names, parameters, defaults
+TABLES = ["tests/test_defaults.py", "tests/test_names.py", "tests/ops/test_operators.py"]
+
 OPERATORS = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
     ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In, ast.And: ast.Or, ast.Or: ast.And,
@@ -136,14 +139,17 @@ def _nodes(node) -> Iterator[ast.AST]:
         yield node
     if isinstance(node, (ast.Raise, ast.JoinedStr, ast.Import, ast.ImportFrom)):
         return
+    if isinstance(node, ast.keyword) and node.arg == "help":
+        return
     skipped = {"annotation", "returns"} if not isinstance(node, ast.Call) or not _is_message(node) else {"args"}
+    words = isinstance(node, (ast.Compare, ast.Attribute))  # of a condition or a method: these are read by the program
     if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") in ("__all__", "__slots__"):
         return
     if isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING":
         return
     for name, value in ast.iter_fields(node):
         for child in value if isinstance(value, list) else [value]:
-            if isinstance(child, ast.AST) and name not in skipped and not _is_documentation(child):
+            if isinstance(child, ast.AST) and name not in skipped and (words or not _is_documentation(child)):
                 yield from _nodes(child)
 
 
@@ -153,7 +159,11 @@ def _is_message(call: ast.Call) -> bool:
 
 
 def _is_documentation(node) -> bool:
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    """Tells strings that only readers see: docstrings, and constants of several words that are no template."""
+    if isinstance(node, ast.Expr):
+        return isinstance(node.value, ast.Constant)
+    return isinstance(node, ast.Constant) and isinstance(node.value, str) and "{" not in node.value and \
+        " " in node.value.strip() and any(map(str.isalnum, node.value))
 
 
 def _changes(node) -> Iterator[str]:
@@ -226,6 +236,17 @@ def covering(lines: dict[int, list], source: str, line: int) -> list[str]:
     return []
 
 
+def tests_of(root: Path, mutant: Mutant, lines: dict[int, list]) -> list[str]:
+    """Returns the tests of a mutant, given those of its file's lines.
+
+    Lines that no test runs may run with the import, so the tests of tables come before those around them.
+    """
+    source = (root / "mxjax" / mutant.file).read_text(encoding="utf-8")
+    found = covering(lines, source, mutant.line) or nearest(root, mutant.file)
+    tables = [] if mutant.line in lines else [test for test in TABLES if (root / test).exists()]
+    return [*tables, *(test for test in found if test not in tables)]
+
+
 def run(root: Path, tests: list[str], limit: float) -> tuple[str, str]:
     """Runs tests in a copy of the tree: ("passed", "failed" or "timed out", the test that failed)."""
     command = [sys.executable, "-m", "pytest", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", "--tb=no", "-rfE"]
@@ -281,8 +302,7 @@ def main(given: list[str] | None = None, root: Path = ROOT) -> int:
         for number, mutant in enumerate(chosen(copy, asked.rooms, asked.sample, asked.seed), 1):
             known = results.get(mutant.key)
             if known is None or (asked.again and known["outcome"] != "killed"):
-                source = (copy / "mxjax" / mutant.file).read_text(encoding="utf-8")
-                tests = covering(covered.get(mutant.file, {}), source, mutant.line) or nearest(copy, mutant.file)
+                tests = tests_of(copy, mutant, covered.get(mutant.file, {}))
                 outcome, test = tried(copy, mutant, tests, asked.limit, number)
                 results[mutant.key] = known = {"outcome": outcome, "test": test}
                 asked.out.write_text(json.dumps(results, indent=1), encoding="utf-8")

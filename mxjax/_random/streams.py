@@ -9,7 +9,7 @@ import jax
 import numpy as np
 
 from .._xla.process import when_forked
-from ..context import Context, current_context, takes_device
+from ..context import Context, takes_device
 from .mersenne import Source
 
 __all__ = ["host_generator", "jax_key", "load_state_dict", "next_key", "on_host", "seed", "source", "state",
@@ -118,9 +118,9 @@ def _key_data(number: int, stream: int) -> np.ndarray:
     return np.random.SeedSequence([number & (2**64 - 1), stream]).generate_state(2, np.uint32)
 
 
-def jax_key(ctx: Context | None = None) -> jax.Array:
+def jax_key(ctx: Context) -> jax.Array:
     """A fresh JAX random key from a context's stream, for use in JAX code."""
-    data, counter = next_key(ctx or current_context())
+    data, counter = next_key(ctx)
     key = jax.random.wrap_key_data(data)  # pyright: ignore[reportArgumentType]  it takes NumPy's arrays, too
     return jax.random.fold_in(key, counter)
 

@@ -46,7 +46,7 @@ def bytes_of(shape: Sequence[int], dtype: Any) -> int:
     return math.prod(map(int, shape)) * (np.dtype(dtype) if isinstance(dtype, (str, type)) else dtype).itemsize
 
 
-def capacity(device: JaxDevice | None = None) -> float:
+def capacity(device: JaxDevice | None) -> float:
     """Returns the bytes that are currently available for new arrays on a device: of an
     accelerator's pool, or of the machine's memory.
 
@@ -89,14 +89,14 @@ def _host_limits() -> Iterator[float]:
             yield os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
-def refuse_result(shape: Sequence[int], dtype: Any, device: JaxDevice | None = None, what: str = "an array") -> None:
-    """Raises MXNetError if an array of this shape does not fit on the device (by default the host)."""
+def refuse_result(shape: Sequence[int], dtype: Any, what: str = "an array") -> None:
+    """Raises MXNetError if an array of this shape does not fit on the host."""
     if not all([isinstance(n, (int, np.integer)) for n in shape]):  # an export for any batch size
         return
     size = bytes_of(shape, dtype)
     if size > _LOOK:
         before_start()
-        most = _room(size, device or jax.local_devices(backend="cpu")[0])
+        most = _room(size, jax.local_devices(backend="cpu")[0])
         if size > most:
             raise MXNetError(_told(f"{what} of shape {tuple(shape)} and dtype {np.dtype(dtype).name}", size, most))
 

@@ -78,7 +78,7 @@ def stored_as_asked(op: Op, params: dict[str, Any], result: Any) -> Any:
     return (result if result.dense else result.tostype("default")).tostype(asked)
 
 
-def handed(name: str, results: Sequence[Any], out: Any = None) -> Any:
+def handed(name: str, results: Sequence[Any], out: Any) -> Any:
     """Returns the results of a call to its caller: a single result by itself, several as a list; or
     `out`, after writing them to it.
 
@@ -525,12 +525,17 @@ def perform(kernel: Kernel, args: list[Any], ctx: Context, x64: bool) -> Sequenc
         return state.trace.defer(kernel, args, ctx, x64)
     if any([waits_for_compiler(a) for a in args]):
         return push_kernel(kernel, args, x64, ctx)
-    args = [a.get() if isinstance(a, Promise) and type(a) is not HostValue else a for a in args]
+    args = list(map(_settled, args))
     try:
         return run(kernel, args, x64, None, None, True, True)
     except Later:
         pass
     return push_kernel(kernel, args, x64, ctx, compiles=True)
+
+
+def _settled(value: Any) -> Any:
+    """Returns what a program takes for a value: it waits for promises, but for arrays of NumPy."""
+    return value.get() if isinstance(value, Promise) and type(value) is not HostValue else value
 
 
 def _fill(args: list[Any], arrays: Sequence[Any], changes: bool) -> bool:
@@ -548,7 +553,7 @@ def _fill(args: list[Any], arrays: Sequence[Any], changes: bool) -> bool:
         elif a is None:
             args[i] = arrays[i].read()
         else:
-            args[i] = a.get() if isinstance(a, Promise) and type(a) is not HostValue else a
+            args[i] = _settled(a)
     return waiting
 
 

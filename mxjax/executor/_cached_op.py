@@ -259,8 +259,8 @@ class CachedOp:
         self.drawn = self._graph.packed(drawn)
         return self.drawn
 
-    def lazily(self, arrays: Sequence[NDArray], train: bool, key: tuple | None = None, states: bool = True,
-               bound: bool = False) -> list[NDArray] | None:
+    def lazily(self, arrays: Sequence[NDArray], train: bool, key: tuple | None, states: bool,
+               bound: bool) -> list[NDArray] | None:
         """Records a run on the tape and returns its pending results; None if the graph cannot be one program.
 
         Args:
@@ -366,8 +366,7 @@ class CachedOp:
         return derivative_of(self._kernel(train), tuple([w and i in places for i, w in enumerate(needs_grad)]))
 
     # ------------------------------------------------------------ in parts
-    def in_parts(self, arrays: Sequence[NDArray], default_ctx: Any, states: bool = True,
-                 bound: bool = False) -> list[NDArray]:
+    def in_parts(self, arrays: Sequence[NDArray], default_ctx: Any, states: bool, bound: bool) -> list[NDArray]:
         """Computes the outputs in several programs, separated by operators that must be called individually.
 
         These are operators on sparse arrays, and row look-ups with row_sparse gradients, so that no

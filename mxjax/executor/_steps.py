@@ -20,7 +20,7 @@ Observer = Callable[[Node, Sequence[NDArray], "Sequence[NDArray] | None"], None]
 
 
 def run_steps(graph: Lowered, arrays: Sequence[NDArray], train: bool, place: Callable[[Node], Context],
-              observe: Observer | None = None, moves: bool = False, kept: Kept = None) -> list[NDArray]:
+              observe: Observer | None, moves: bool = False, kept: Kept = None) -> list[NDArray]:
     """Runs a graph and returns its outputs.
 
     Args:

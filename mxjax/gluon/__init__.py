@@ -25,9 +25,4 @@ def __getattr__(name: str) -> object:
     """Imports a sub-package on first use."""
     if name not in ("contrib", "data", "model_zoo", "probability"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    try:
-        return _import_module(f"{__name__}.{name}")
-    except ModuleNotFoundError as error:
-        if error.name != f"{__name__}.{name}":
-            raise
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None
+    return _import_module(f"{__name__}.{name}")

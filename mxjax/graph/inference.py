@@ -27,15 +27,15 @@ Shape = tuple[int | None, ...] | None
 
 
 def infer_shapes(outputs: Sequence[Entry], given: Mapping[str, Shape],
-                 types: dict[str, str] | None = None, results: Sequence[Shape] = ()) -> dict[tuple[int, int], Shape]:
+                 types: dict[str, str]) -> dict[tuple[int, int], Shape]:
     """Shapes of all entries of a graph; see `Inference.shapes`."""
-    return Inference(outputs).shapes(given, types, results)
+    return Inference(outputs).shapes(given, types)
 
 
-def infer_types(outputs: Sequence[Entry], given: dict[str, str], results: Sequence[str | None] = (),
+def infer_types(outputs: Sequence[Entry], given: dict[str, str], *,
                 hints: bool = True) -> dict[tuple[int, int], str | None]:
     """dtypes (names) of all entries of a graph; see `Inference.types`."""
-    return Inference(outputs).types(given, results, hints)
+    return Inference(outputs).types(given, hints=hints)
 
 
 class _Step:
@@ -187,7 +187,7 @@ class Inference:
                 forward = True
 
     # ------------------------------------------------------------ dtypes
-    def types(self, given: dict[str, str], results: Sequence[str | None] = (),
+    def types(self, given: dict[str, str], results: Sequence[str | None] = (), *,
               hints: bool = True) -> dict[tuple[int, int], str | None]:
         """Returns the dtypes (names) of all entries; None if unknown.
 
@@ -393,10 +393,10 @@ def _mistake(node: Node, error: Exception) -> MXNetError:
     return MXNetError(f"Error in operator {node.name}: {subject}{text}")
 
 
-def node_specs(node: Node, shapes: Sequence[Shape], dtypes: Sequence[str | None],
-               train: bool = False) -> tuple[tuple[tuple[int, ...], np.dtype], ...]:
+def node_specs(node: Node, shapes: Sequence[Shape],
+               dtypes: Sequence[str | None]) -> tuple[tuple[tuple[int, ...], np.dtype], ...]:
     """Returns shapes and dtypes of a node's outputs (and mutated inputs) for known inputs."""
-    kernel = prepare(node.op, node.params, len(node.inputs), train)
+    kernel = prepare(node.op, node.params, len(node.inputs), False)
     return kernel.specs(_arguments(kernel, node, shapes, dtypes))
 
 

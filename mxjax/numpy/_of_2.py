@@ -90,7 +90,7 @@ def _form(function: Callable[..., Any], arguments: str, meant: dict[str, str]) -
     return made
 
 
-def _with_device(function: Callable[..., Any], device: str = "device") -> Callable[..., Any]:
+def _with_device(function: Callable[..., Any], device: str) -> Callable[..., Any]:
     """`function` with `device` in place of `ctx`, or `ctx` and `device`, and a dtype of None by default."""
     parameters = inspect.signature(function).parameters.values()
     texts = []

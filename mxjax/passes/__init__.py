@@ -21,7 +21,7 @@ __all__ = ["Pass", "passes_for"]
 Pass = Callable[[ClosedJaxpr], ClosedJaxpr]
 
 
-def passes_for(target: str | None, single: bool = False, keeps: bool = False, divided: bool = False) -> list[Pass]:
+def passes_for(target: str | None, single: bool, keeps: bool, divided: bool) -> list[Pass]:
     """Returns the passes of a program in order.
 
     Args:

@@ -120,7 +120,7 @@ class Plan:
 
 
 def make_plan(model: str, function: Callable[..., Any], groups: Sequence[Group], on: str, *,
-              batch: int | None = None, x64: bool = False, mesh: Mapping[str, int] | None = None,
+              batch: int | None, x64: bool = False, mesh: Mapping[str, int] | None = None,
               results: Sequence[tuple] = ()) -> Plan:
     """Compiles a function for devices and estimates its memory and time.
 

@@ -52,5 +52,5 @@ def _guess(known: dict[int, Plan], fit: int, no: int | None, unit: int) -> int:
     (a, x), (b, y) = ((n, known[n].memory["total"]) for n in near)
     slope = max((y - x) / (b - a), 1e-9)
     guess = int(a + (known[a].memory["available"] - x) / slope) // unit * unit
-    low, high = fit + unit, (no or 64 * max(known)) - (unit if no else 0)
+    low, high = fit + unit, 64 * max(known) if no is None else no - unit
     return min(max(guess, low), high)

@@ -93,8 +93,8 @@ def read_list(path: str) -> Iterator[Item]:
             print(f"{path}, line {number}: {error}", file=sys.stderr)
 
 
-def make_lists(prefix: str, items: list[Item], *, chunks: int = 1, train_ratio: float = 1.0, test_ratio: float = 0.0,
-               shuffle: bool = True) -> list[str]:
+def make_lists(prefix: str, items: list[Item], *, chunks: int, train_ratio: float, test_ratio: float,
+               shuffle: bool) -> list[str]:
     """Writes lists for training, validation and test; returns their paths.
 
     Args:

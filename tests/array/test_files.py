@@ -131,7 +131,8 @@ def test_a_large_file_in_parts(tmp_path, monkeypatch, most):
         mx.nd.load(path)
 
 
-@pytest.mark.parametrize("values", [np.array(["words"]), np.array([{}], object), np.array(["2026-01-01"], "M8[D]")])
+@pytest.mark.parametrize("values", [np.array(["words"]), np.array([{}], object), np.array(["2026-01-01"], "M8[D]"),
+                                    np.array([({},)], [("field", object)])])
 def test_what_numpy_writes_and_arrays_cannot_hold(tmp_path, values):
     path = str(tmp_path / "a.npy")
     np.save(path, values)
@@ -166,6 +167,16 @@ def test_every_shape_and_dtype_in_every_format(tmp_path, shape, dtype):
             again = mx.npx.load(path)["a"]
             assert again.dtype == dtype and again.shape == shape, name
             np.testing.assert_array_equal(again.asnumpy(), values)
+
+
+@pytest.mark.parametrize("values", [np.float16(3), np.zeros((2, 0), "i8"), np.arange(6.).reshape(2, 3).T])
+def test_an_array_of_numpy(tmp_path, values):
+    path = str(tmp_path / "a.npy")
+    np.save(path, values)
+    with mx.util.np_shape(True):
+        (loaded,) = mx.nd.load(path)
+    assert loaded.dtype == values.dtype and loaded.shape == values.shape
+    np.testing.assert_array_equal(loaded.asnumpy(), values)
 
 
 def test_npz(tmp_path):

@@ -118,6 +118,18 @@ def test_files_prefixes_and_dtypes(tmp_path):
     assert two["b_w"].data().dtype == np.float32
 
 
+@pytest.mark.parametrize("stype, call, instead", [
+    ("row_sparse", lambda p, rows: p.data(), "row_sparse_data"),
+    ("row_sparse", lambda p, rows: p.list_data(), "list_row_sparse_data"),
+    ("default", lambda p, rows: p.row_sparse_data(rows), "data"),
+    ("default", lambda p, rows: p.list_row_sparse_data(rows), "list_data")])
+def test_calls_of_another_storage_type_name_the_right_ones(stype, call, instead):
+    p = gluon.Parameter("w", shape=(4, 2), stype=stype, init="ones")
+    p.initialize()
+    with pytest.raises(RuntimeError, match=rf"is {stype}: use {instead}\(\)$"):
+        call(p, mx.nd.array([0]))
+
+
 def test_row_sparse_parameter_needs_its_own_calls():
     p = gluon.Parameter("w", shape=(4, 2), stype="row_sparse", grad_stype="row_sparse", init="ones")
     p.initialize()

@@ -11,7 +11,7 @@ import pytest
 
 import mxjax as mx
 from mxjax.kvstore import door, wire
-from mxjax.kvstore.cluster import Place, find_place, first_node
+from mxjax.kvstore.cluster import Place, beat, find_place, first_node
 from mxjax.kvstore.dist_async import ServerConnection
 from mxjax.kvstore.scheduler import Scheduler
 from mxjax.kvstore.server import ParameterServer
@@ -108,6 +108,23 @@ def test_wrong_places(env, message):
 
 def test_node_lists():
     assert [first_node(n) for n in ("a", "a,b", "n[01-04,7]", "n[5]", "a-b[2,3]")] == ["a", "a", "n01", "n5", "a-b2"]
+
+
+def test_heartbeats_come_in_time(monkeypatch):
+    """Four in each interval, until the other side is gone."""
+    monkeypatch.setenv("MXJAX_HEARTBEAT_TIMEOUT", "0.4")
+    left, right = socket.socketpair()
+    sender, receiver = wire.Channel(left, (b"a", b"b"), False), wire.Channel(right, (b"b", b"a"), False)
+    right.settimeout(20)
+    start = time.monotonic()
+    beat(sender)
+    assert [wire.receive(receiver)[0]["op"] for _ in range(3)] == ["ping"] * 3
+    assert time.monotonic() - start > 0.25
+    right.close()
+    deadline = time.monotonic() + 20
+    while any(thread.name == "mxjax-heartbeat" for thread in threading.enumerate()) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert "mxjax-heartbeat" not in {thread.name for thread in threading.enumerate()}
 
 
 @pytest.mark.parametrize("same_machine", [True, False])

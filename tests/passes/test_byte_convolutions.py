@@ -32,7 +32,7 @@ def program(**params):
     """The operator's int32 results, as a program for CPUs with oneDNN."""
     def results(data, weight):
         return layers.quantized_conv(data, weight, None, *RANGES, no_bias=True, **params)[0]
-    return jax.jit(rewritten(results, *passes_for("onednn"), target="onednn"))
+    return jax.jit(rewritten(results, *passes_for("onednn", False, False, False), target="onednn"))
 
 
 def takes_bytes(call, *args):

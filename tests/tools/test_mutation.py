@@ -47,7 +47,10 @@ def test_places_that_are_changed():
     ("é = [f(1 < x, -y)]", ["é = [f((1 <= x), -y)]", "é = [f(2 < x, -y)]", "é = [f(1 < x, (y))]"]),
     ("a.b = c and d", ["pass", "a.b = (c or d)"]), ("a = b", []), ("a = f'{b + 1}'", []), ("a = E.Error('b' * 2)", []),
     ("a = '%d' % b", ["a = '%d?' % b"]), ("a = f'{b}' + c", []), ("a = b.c + d", ["a = (b.c - d)"]),
-    ("a = (b\n is c)", ["a = ((b is not c))"]), ("__slots__ = ('a',)", [])])
+    ("a = (b\n is c)", ["a = ((b is not c))"]), ("__slots__ = ('a',)", []),
+    # words for readers
+    ("a = f('two words', help='no')", []), ("a = '{0} words'", ["a = '{0} words?'"]), ("a = ', '", ["a = ', ?'"]),
+    ("a = 'a b'.split()", ["a = 'a b?'.split()"]), ("a = b == 'a b'", ["a = (b != 'a b')", "a = b == 'a b?'"])])
 def test_changes_of_sources(source, changed):
     content = source.encode()
     assert [(content[:one.start] + one.after.encode() + content[one.end:]).decode()
@@ -82,6 +85,7 @@ def test_nearest_tests():
     assert mutation.nearest(mutation.ROOT, "metric.py") == ["tests/test_metric.py", "tests/gluon/test_metric.py"]
     assert all((mutation.ROOT / "tests" / test).exists() for tests in mutation.TESTS.values() for test in tests)
     assert all((mutation.ROOT / "mxjax" / room).exists() for room in mutation.TESTS)
+    assert all((mutation.ROOT / test).exists() for test in mutation.TABLES)
 
 
 def test_the_tests_of_a_line():
@@ -90,6 +94,15 @@ def test_the_tests_of_a_line():
     assert mutation.covering(lines, TOY, 8) == ["b"]  # the `if` to which the line belongs
     assert mutation.covering(lines, TOY, 6) == ["a", "b"]  # the function: its own line runs with the import
     assert mutation.covering(lines, TOY, 3) == ["a", "b"] and mutation.covering({}, TOY, 3) == []
+
+
+def test_tables_belong_to_what_imports_define(tree):
+    lines, (first, *_, last) = {10: [[2, "a"]]}, mutation.mutants("toy.py", TOY)
+    assert mutation.tests_of(tree, first, lines) == mutation.tests_of(tree, last, lines) == ["a"]
+    (tree / mutation.TABLES[0]).write_text("")
+    assert mutation.tests_of(tree, first, lines) == [mutation.TABLES[0], "a"]
+    assert mutation.tests_of(tree, last, lines) == ["a"]
+    assert mutation.tests_of(tree, last, {}) == [mutation.TABLES[0], "tests/test_toy.py"]
 
 
 @pytest.mark.skipif(sys.version_info < (3, 12), reason="needs sys.monitoring")

@@ -284,7 +284,7 @@ def _root(squares: Array) -> Array:
     return jnp.where(squares == 0, 0, jnp.sqrt(jnp.where(squares == 0, 1, squares)))
 
 
-@register("_npi_norm")
+@register("_npi_norm", output_names=lambda p: ["output0"])
 def norm(data: Array, *, ord: Double = 2.0, axis: Shape | None = None, keepdims: bool = False, flag: int = -1) -> Array:
     """A norm over axes (None: all).
 

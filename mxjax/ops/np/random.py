@@ -143,6 +143,8 @@ _DISTRIBUTIONS: dict[str, _Distribution] = {
         lambda key, shape, dtype, a: jnp.exp(-_draw.exponential(key, shape, dtype) / a), _power_of,
         {"a": None}, {"a": "> 0"}, None, "a power distribution on [0, 1] with exponent a - 1"),
 }
+# those that return the noise, too, in MXNet
+_WITH_NOISE = {"exponential", "gumbel", "logistic", "normal", "pareto", "rayleigh", "weibull"}
 
 
 def _register(name: str, distribution: _Distribution, batched: bool) -> None:
@@ -184,6 +186,7 @@ def _register(name: str, distribution: _Distribution, batched: bool) -> None:
     declared(draw, inputs, numbers,
              f"Draws samples from {distribution.doc}. Parameters that are None are inputs. {lead}.", optional=True)
     register(op_name, inputs=lambda p: inputs[:len(absent(p))], **RANDOM, FPartialShape=shape_of,
+             output_names=lambda p: ["output0" if name.removesuffix("_n") in _WITH_NOISE else "output"],
              FDraw=_random_on_host.distribution(name.removesuffix("_n"), names, shape_of),
              draws_by_value=name in ("gamma", "pareto", "powerd", "weibull"),
              **_checks(op_name, distribution.rules, absent),

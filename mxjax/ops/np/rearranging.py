@@ -293,7 +293,7 @@ def _concatenate_shapes(params: dict[str, Any], ins: list, outs: list) -> None:
 mark(_concatenate_shapes, exact=True)
 
 
-@register("_npi_concatenate", infer_shape=_concatenate_shapes)
+@register("_npi_concatenate", infer_shape=_concatenate_shapes, output_names=lambda p: ["out"])
 def concatenate(*data: Array, axis: int | None = 0, dim: int = 1) -> Array:
     """Joins arrays along an axis (None: their flattened elements); the other axes agree."""
     if axis is None:
@@ -308,12 +308,13 @@ def stack(*data: Array, axis: int = 0) -> Array:
 
 
 def _stacking(name: str, function: Callable[..., Array], doc: str, lift: Callable[[tuple], tuple],
-              axis: int) -> None:
+              axis: int, output: str) -> None:
     """Registers a join along `axis` (at most the last one) of arrays whose shapes `lift` gives more dimensions."""
     def compute(*data: Array) -> Array:
         return function(data)
     compute.__doc__ = doc
-    register(f"_npi_{name}", FPartialShape=lambda p, *shapes: _joined(list(map(lift, shapes)), axis))(compute)
+    register(f"_npi_{name}", output_names=lambda p: [output],
+             FPartialShape=lambda p, *shapes: _joined(list(map(lift, shapes)), axis))(compute)
 
 
 def _joined(shapes: list[tuple], axis: int) -> tuple:
@@ -327,13 +328,13 @@ def _joined(shapes: list[tuple], axis: int) -> tuple:
 
 
 _stacking("vstack", jnp.vstack, "Joins arrays along the first axis; vectors count as rows.",
-          lambda s: lifted(s, 2), 0)
+          lambda s: lifted(s, 2), 0, "output")
 _stacking("hstack", jnp.hstack, "Joins arrays along the second axis, vectors along the first.",
-          lambda s: lifted(s, 1), 1)
+          lambda s: lifted(s, 1), 1, "out")
 _stacking("dstack", jnp.dstack, "Joins arrays along the third axis, which those of fewer dimensions get.",
-          lambda s: lifted(s, 3), 2)
+          lambda s: lifted(s, 3), 2, "out")
 _stacking("column_stack", jnp.column_stack, "Joins arrays along the second axis; vectors count as columns.",
-          lambda s: s if len(s) > 1 else (*s, 1) if s else (1, 1), 1)
+          lambda s: s if len(s) > 1 else (*s, 1) if s else (1, 1), 1, "output")
 
 
 def _splitting(name: str, axis_of: Callable[[int], int]) -> None:
@@ -516,7 +517,7 @@ def dot(a: Array, b: Array) -> Array:
     return jnp.dot(a, b)
 
 
-@register("_npi_matmul", infer_shape=_dot_shapes, FPartialShape=exact(lambda p, a, b: (
+@register("_npi_matmul", infer_shape=_dot_shapes, output_names=lambda p: ["out"], FPartialShape=exact(lambda p, a, b: (
     *broadcasted(p, a[:-2], b[:-2]), *a[-2:-1], *b[-1:] * (len(b) > 1)), lambda p, a, b: len(a) > 0 < len(b)))
 def matmul(a: Array, b: Array) -> Array:
     """Matrix products over the last two axes, the others broadcast; vectors count as rows and columns."""

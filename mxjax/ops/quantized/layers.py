@@ -36,7 +36,7 @@ from ..nn.recurrent import _outputs as rnn_outputs
 from ..nn.recurrent import output_shapes as rnn_shapes
 from ..nn.recurrent import rnn
 from ..np.rearranging import npx_reshape
-from ..params import Count, Double, Fraction, Lengths, Shape
+from ..params import Count, Double, DType, Fraction, Lengths, Shape
 from ..registry import get, register
 from ..shape.rearranging import reshape
 from .conversion import BYTES, larger, need, quantized, ranged, steps, types
@@ -330,7 +330,7 @@ def quantized_pooling(data: Array, min_data: Array, max_data: Array, *, kernel: 
           infer_type=types("int8", "quantized_embedding", {"weight": "int8"}, weight=("int8",)),
           infer_shape=filled(weight=lambda p, x: (p["input_dim"], p["output_dim"]), min_weight=_one, max_weight=_one))
 def quantized_embedding(data: Array, weight: Array, min_weight: Array, max_weight: Array, *, input_dim: Count,
-                        output_dim: Count, dtype: Any = "float32",
+                        output_dim: Count, dtype: DType = "float32",
                         sparse_grad: bool = False) -> tuple[Array, Array, Array]:
     """`Embedding` with int8 weight."""
     need("quantized_embedding", ("int8",), weight=weight)

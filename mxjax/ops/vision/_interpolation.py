@@ -17,8 +17,8 @@ def _limited(place: Array, last: int) -> Array:
     return jnp.where(place < 0, 0, jnp.where(place > last, last, place))
 
 
-def interpolate(rows: Array, base: Any, y: Array, x: Array, height: int, width: int, stride: int = 1,
-                inside: Array | None = None) -> Array:
+def interpolate(rows: Array, base: Any, y: Array, x: Array, height: int, width: int, stride: int,
+                inside: Array | None) -> Array:
     """Interpolates between four neighbouring pixels; values are constant beyond the outermost pixels.
 
     Args:

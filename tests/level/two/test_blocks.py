@@ -166,10 +166,12 @@ def test_gradients_are_those_of_the_blocks_parts(x):
         onp.testing.assert_allclose(plain, compiled, rtol=1e-4, atol=1e-4)
 
 
-def test_files_of_parameters(x, tmp_path):
+@pytest.mark.parametrize("semantics", [True, False])
+def test_files_of_parameters(x, tmp_path, semantics):
     net, path = made(x), str(tmp_path / "net.params")
-    net.save_parameters(path)
-    with onp.load(path) as arrays:  # as MXNet 2 writes it
+    with mx.util.np_array(semantics):
+        net.save_parameters(path)
+    with onp.load(path) as arrays:  # as MXNet 2 writes its arrays
         assert set(arrays) == set(net.collect_params())
     other = Net()
     other.load_parameters(path)
