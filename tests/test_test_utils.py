@@ -11,6 +11,17 @@ from mxjax import test_utils as utils
 from mxjax.test_utils import check_numeric_gradient, numeric_grad
 
 
+@pytest.mark.parametrize("function, expected", [
+    (utils.default_rtols, {"float16": 1e-2, "float32": 1e-4, "float64": 1e-5, "bfloat16": 1e-2}),
+    (utils.default_atols, {"float16": 1e-1, "float32": 1e-3, "float64": 1e-20, "bfloat16": 1e-1}),
+    (utils.default_numeric_eps, {"float16": 1 / 64, "float32": 1 / 512, "float64": 1 / 16384})])
+def test_tolerances_are_those_of_mxnet(function, expected):
+    assert {dtype.name: value for dtype, value in function().items() if value} == expected
+    if function is not utils.default_numeric_eps:
+        assert {dtype.name for dtype, value in function().items() if not value} == {
+            "bool", "int8", "uint8", "int32", "uint32", "int64", "uint64"}
+
+
 def test_differences_of_arguments_in_any_order_and_dtype() -> None:
     graph = mx.sym.Variable("z") * mx.sym.Variable("a") + mx.sym.cast(mx.sym.Variable("m"), "float64")
     values = {"z": np.array([2.0, 3.0]), "a": np.array([5.0, 7.0]), "m": np.array([1.0, 2.0], "float32")}

@@ -92,6 +92,8 @@ def numpy_form(*names: str, **fields: Any) -> Callable[[Callable[..., Any]], Cal
     """
     def register(forward: Callable[..., Any]) -> Callable[..., Any]:
         for name in names:
+            if name in forms:
+                raise ValueError(f"operator {name} has a NumPy form already")
             forms[name] = Form(forward, **fields)
         return forward
     return register

@@ -128,7 +128,7 @@ _MEANINGS = {
     "repeat": "number of repetitions of each value",
     "infer_range": "without stop: whether to infer the shape from the graph",
     "_npi_arange infer_range": "kept for MXNet's sake; has no effect",
-    "_zeros_without_dtype dtype": "kept for MXNet's sake; has no effect",
+    "_zeros_without_dtype dtype": "MXNet's number of the dtype; -1: float32",
     "int_ind": "index, if it is a single integer",
     "val": "value to insert; None: it is an input",
     "_npi_fill_diagonal val": "value or values of the diagonal",

@@ -6,12 +6,15 @@ import signal
 import struct
 import time
 import types
+from random import Random
 
 import numpy as np
 import pytest
 
 import mxjax as mx
 from mxjax.io import record_batches
+from mxjax.io.image_det_augment import DetAugmenter
+from mxjax.io.image_parameters import DetParameters
 
 from ..internals import decoders_of, decodes_by_processes, forgotten, read_ahead, rooms_of, workers_of
 
@@ -324,6 +327,24 @@ def test_crops_without_the_middle_of_an_object():
     before = objects.rows.copy()
     assert not objects.crop((0.3, 0.0, 0.7, 1.0), [(0, 1)] * 3, None) and np.array_equal(objects.rows, before)
     assert objects.crop((0.3, 0.0, 0.7, 1.0), [(0, 1)] * 3, 0.3)  # two fifths of it remain
+
+
+@pytest.mark.parametrize("rows, columns", [(40, 160), (160, 40), (90, 90)])
+def test_crops_have_the_ratios_that_are_asked_for(rows, columns):
+    """Pixels tell their position, so the ends of a crop tell its width and height, whatever it is resized to."""
+    given = DetParameters(data_shape=(3, 64, 64), batch_size=1, rand_crop_prob=1, num_crop_sampler=1, inter_method=0,
+                          min_crop_scales=(0.4,), max_crop_scales=(0.6,), min_crop_aspect_ratios=(0.8,),
+                          max_crop_aspect_ratios=(1.25,), min_crop_overlaps=(0.0,), max_crop_trials=(25,))
+    augment, rng = DetAugmenter(given), Random(3)
+    y, x = np.mgrid[:rows, :columns]
+    pixels, label = np.stack([x, y, y], -1).astype("uint8"), np.array([2, 5, 1, 0.0, 0.0, 1.0, 1.0], "float32")
+    ratios = []
+    for _ in range(40):
+        crop, _ = augment(pixels, label, rng)
+        width, height = (int(crop[..., i].max()) - int(crop[..., i].min()) + 1 for i in (0, 1))
+        if (width, height) != (columns, rows):  # no crop keeps the middle of the object
+            ratios.append(width / height)
+    assert len(ratios) > 8 and min(ratios) > 0.7 and max(ratios) < 1.45
 
 
 @pytest.mark.parametrize("mode,size", [("shrink", (12, 15)), ("fit", (30, 36))])

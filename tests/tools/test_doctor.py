@@ -166,8 +166,13 @@ for i in range(5):
     nd.array([i]), nd.ones((2, 3)) * i, nd.zeros((2, row)), nd.concat(row, out, dim=0)
 for size in (32, 64):
     nd.ones((size, 2))
+for i, row in enumerate(rows):
+    nd.zeros((i, 2))
+    nd.zeros((row, 2))
+for x, y in range(pairs):
+    nd.zeros((x, 2))
 ''')
-    assert [(f.line, f.kind) for f in doctor.examine(path)] == [(4, "slow"), (7, "slow"), (11, "slow"), (14, "slow")]
+    assert [(f.line, f.kind) for f in doctor.examine(path)] == [(line, "slow") for line in (4, 7, 11, 14, 19)]
 
 
 @pytest.mark.parametrize(("call", "status"), [

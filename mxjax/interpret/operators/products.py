@@ -261,5 +261,3 @@ def _weighing(name: str, parts: int) -> None:
 
 _weighing("_contrib_interleaved_matmul_selfatt_valatt", 3)
 _weighing("_contrib_interleaved_matmul_encdec_valatt", 2)
-numpy_form("_contrib_div_sqrt_dim", reads=lambda p, needs_grad: [False], backward=lambda p, out_grads, needs_grad, x: [
-    out_grads[0] / _root(x)])(lambda p, x: x / _root(x))

@@ -152,30 +152,6 @@ def _norm(p: dict, x: Array) -> Any:
     return _at_least_1d(np.asarray(sums if p["ord"] == 1 else np.sqrt(sums)))
 
 
-_INSTANCES = {"instance": lambda ndim: tuple(range(1, ndim)), "channel": lambda ndim: (1,),
-              "spatial": lambda ndim: tuple(range(2, ndim))}
-
-
-def _lengths(p: dict, x: Array) -> tuple[Any, tuple[int, ...]]:
-    need(x.ndim > 2 or x.ndim > 1 and p["mode"] == "instance")
-    axes = _INSTANCES[p["mode"]](x.ndim)
-    return np.sqrt(total(np.square(x), axes, True) + x.dtype.type(p["eps"])), axes
-
-
-def _unit_backward(p: dict, out_grads: Sequence[Any], needs_grad: Sequence[bool], x: Array) -> list[Any]:
-    length, axes = _lengths(p, x)
-    y = x / length
-    y *= total(y * out_grads[0], axes, True)
-    np.subtract(out_grads[0], y, out=y)
-    y /= length
-    return [y]
-
-
-@numpy_form("L2Normalization", backward=_unit_backward)
-def _unit(p: dict, x: Array) -> Any:
-    return x / _lengths(p, x)[0]
-
-
 def _sums_backward(p: dict, out_grads: Sequence[Any], needs_grad: Sequence[bool], x: Array) -> list[Any]:
     axis = 0 if p["axis"] is None else along(p["axis"], x)
     return [np.flip(np.cumsum(np.flip(out_grads[0], axis), axis), axis).reshape(x.shape)]

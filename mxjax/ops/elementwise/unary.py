@@ -260,8 +260,10 @@ def quadratic(data: Array, *, a: Scalar = 0.0, b: Scalar = 0.0, c: Scalar = 0.0)
 
 @register("_contrib_div_sqrt_dim", infer_shape=elementwise, FPartialShape=exact(first, lambda p, x: len(x) > 0))
 def div_sqrt_dim(data: Array) -> Array:
-    """data / sqrt(size of the last axis): the scaling of dot-product attention (arXiv:1706.03762)."""
-    return in_float(lambda x: x / data.shape[-1] ** 0.5, data)
+    """data / sqrt(size of the last axis): the scaling of dot-product attention (arXiv:1706.03762); integers by the
+    integer part."""
+    root = data.shape[-1] ** 0.5
+    return in_float(lambda x: x / (root if is_float(data.dtype) else int(root)), data)
 
 
 @register("_contrib_allclose", infer_shape=lambda p, ins, outs: elementwise(p, ins, []), infer_type=gives("uint8"))

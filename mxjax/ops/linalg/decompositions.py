@@ -180,9 +180,10 @@ def gelqf(A: Array) -> tuple[Array, Array]:
 def syevd(A: Array) -> tuple[Array, Array]:
     """Eigenvectors U (rows) and eigenvalues L, ascending, of symmetric matrices: A = Uᵀ · diag(L) · U.
 
-    The largest element of each eigenvector is positive.
+    The upper triangle is not read. The largest element of each eigenvector is positive.
     """
-    values, vectors = jnp.linalg.eigh(A, UPLO="L")
+    symmetric = jnp.tril(A) + _t(jnp.tril(A, -1))
+    values, vectors = jnp.linalg.eigh(lax.stop_gradient(symmetric - A) + A)  # gradients are symmetric, too
     rows = _t(vectors)
     largest = jnp.take_along_axis(rows, jnp.argmax(jnp.abs(rows), -1, keepdims=True), -1)
     return rows * lax.stop_gradient(jnp.where(largest < 0, -1, 1).astype(A.dtype)), values

@@ -12,7 +12,7 @@ from ...base import MXNetError
 from ...util import is_np_shape
 from ..common import Array, converted, normalized
 from ..infer import elementwise, exact, mark, unify
-from ..params import Double, DoubleScalar, DType, Shape, np_dtype
+from ..params import DTYPES, Double, DoubleScalar, DType, Shape, np_dtype
 from ..registry import register
 
 
@@ -45,8 +45,8 @@ def zeros(*, shape: Shape | None = (), ctx: str = "", dtype: DType = "float32") 
 
 @register("_zeros_without_dtype", **MADE)
 def zeros_without_dtype(*, shape: Shape | None = None, ctx: str = "", dtype: int = -1) -> Array:
-    """An array of zeros of the default dtype."""
-    return jnp.zeros(shape or (), jnp.float32)
+    """An array of zeros; dtype: MXNet's number of it, -1 for float32."""
+    return jnp.zeros(shape or (), DTYPES.get(dtype, jnp.float32))
 
 
 @register("_ones", **MADE)

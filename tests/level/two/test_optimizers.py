@@ -80,6 +80,23 @@ def test_ones_own_optimizer_defines_step_and_gets_classic_arrays_in_lists():
         assert "lists" in str(error)
 
 
+@pytest.mark.filterwarnings("ignore:updating 16-bit weights")
+@pytest.mark.parametrize("fused", [False, True])
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+@pytest.mark.parametrize("precise", [False, True])
+def test_which_weights_have_copies(fused, dtype, precise):
+    """Those of float16, with `multi_precision`: small steps are lost without a copy."""
+    optimizer = O.SGD(learning_rate=1e-4, multi_precision=precise, use_fused_step=fused)
+    weight, grad = mx.nd.ones((2, 2), dtype=dtype), mx.nd.ones((2, 2), dtype=dtype)
+    state = optimizer.create_state_multi_precision(0, weight)
+    assert isinstance(state, tuple) == (precise and dtype == "float16")
+    for _ in range(10):
+        optimizer.update_multi_precision([0], [weight], [grad], [state])
+    expected = 1 if dtype == "float16" and not precise else 0.999
+    assert np.dtype(weight.dtype) == dtype
+    assert np.allclose(weight.asnumpy(), expected, atol=5e-4 if dtype == "float16" else 1e-6)
+
+
 def test_float16_with_a_copy_sparse_gradients_and_files():
     from mxjax.test_utils import compare_optimizer
     for name in ("SGD", "NAG", "Adam", "LAMB", "AdamW"):
