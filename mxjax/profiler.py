@@ -100,8 +100,8 @@ class _Profiler:
 
     def observe(self, name: str, kind: str, call: Callable[..., Any], *args: object) -> Any:
         """Runs a compiled call and records its duration."""
-        wanted = self.settings["profile_all"] or self.settings[f"profile_{kind}"]
-        if not self.active or not (wanted or _inside.operator):
+        wanted, memory = (self.settings["profile_all"] or self.settings[f"profile_{part}"] for part in (kind, "memory"))
+        if not self.active or not (wanted or memory or _inside.operator):
             return call(*args)
         begin = time.time_ns()
         result = call(*args)
@@ -109,9 +109,9 @@ class _Profiler:
             jax.block_until_ready([v for v in jax.tree.leaves(result) if not isinstance(v, Tracer)])
         if _inside.operator:
             self.duration(f"{_inside.operator}::{name}", "Custom Operator", begin, time.time_ns())
-        else:
+        elif wanted:
             self.duration(name, "operator" if kind == "imperative" else kind, begin, time.time_ns())
-        if self.settings["profile_all"] or self.settings["profile_memory"]:
+        if memory:
             self.sample_memory()
         return result
 

@@ -54,6 +54,19 @@ def test_operators_graphs_and_memory_are_recorded(trace):
     assert any(e["ph"] == "C" and e["name"] == "Memory: cpu/0" for e in events)
 
 
+@pytest.mark.parametrize("part, categories, memory", [
+    ("imperative", {"operator"}, False), ("symbolic", {"symbolic"}, False), ("memory", set(), True),
+    ("all", {"operator", "symbolic"}, True)])
+def test_parts_are_recorded_alone(trace, part, categories, memory):
+    flags = {f"profile_{name}": name == part for name in ("all", "imperative", "symbolic", "memory")}
+    profiler.set_config(aggregate_stats=True, continuous_dump=False, **flags)
+    (mx.nd.ones((3, 4)) * 3).wait_to_read()
+    net = mx.sym.relu(mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=2)).simple_bind(mx.cpu(), data=(3, 4))
+    net.forward()[0].wait_to_read()
+    told = json.loads(profiler.dumps(format="json"))
+    assert set(told["Time"]) == categories and bool(told["Memory"]) == memory
+
+
 def test_a_users_events(trace):
     domain = profiler.Domain("input")
     task, frame, event = domain.new_task("decode"), domain.new_frame("epoch"), profiler.Event("check")
