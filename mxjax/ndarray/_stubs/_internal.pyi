@@ -678,7 +678,8 @@ def _contrib_dgl_subgraph(
 def _contrib_div_sqrt_dim(
     data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """data / sqrt(size of the last axis): the scaling of dot-product attention (arXiv:1706.03762)."""
+    """data / sqrt(size of the last axis): the scaling of dot-product attention (arXiv:1706.03762); integers by the
+    integer part."""
 
 def _contrib_dynamic_reshape(
     data: NDArray | None = ..., shape: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
@@ -3758,7 +3759,7 @@ def _zeros_without_dtype(
     shape: int | Sequence[int] | None = ..., ctx: str = ..., dtype: int = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """An array of zeros of the default dtype."""
+    """An array of zeros; dtype: MXNet's number of it, -1 for float32."""
 
 _add = _Plus
 

@@ -257,7 +257,8 @@ def dgl_subgraph(
 def div_sqrt_dim(
     data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """data / sqrt(size of the last axis): the scaling of dot-product attention (arXiv:1706.03762)."""
+    """data / sqrt(size of the last axis): the scaling of dot-product attention (arXiv:1706.03762); integers by the
+    integer part."""
 
 def dynamic_reshape(
     data: NDArray | None = ..., shape: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,

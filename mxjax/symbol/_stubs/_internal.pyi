@@ -675,7 +675,8 @@ def _contrib_dgl_subgraph(
 def _contrib_div_sqrt_dim(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """data / sqrt(size of the last axis): the scaling of dot-product attention (arXiv:1706.03762)."""
+    """data / sqrt(size of the last axis): the scaling of dot-product attention (arXiv:1706.03762); integers by the
+    integer part."""
 
 def _contrib_dynamic_reshape(
     data: Symbol | None = ..., shape: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
@@ -3783,7 +3784,7 @@ def _zeros_without_dtype(
     shape: int | Sequence[int] | None = ..., ctx: str = ..., dtype: int = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """An array of zeros of the default dtype."""
+    """An array of zeros; dtype: MXNet's number of it, -1 for float32."""
 
 _add = _Plus
 

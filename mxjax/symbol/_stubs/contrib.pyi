@@ -259,7 +259,8 @@ def dgl_subgraph(
 def div_sqrt_dim(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """data / sqrt(size of the last axis): the scaling of dot-product attention (arXiv:1706.03762)."""
+    """data / sqrt(size of the last axis): the scaling of dot-product attention (arXiv:1706.03762); integers by the
+    integer part."""
 
 def dynamic_reshape(
     data: Symbol | None = ..., shape: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
