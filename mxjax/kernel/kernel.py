@@ -662,8 +662,7 @@ def _build(op: Op, params: dict[str, Any], dynamic: tuple[str, ...], packed: tup
                   constant=_constant(op, params, names), starts=op.get_attr("ignores_heads", False),
                   by_rows=op.by_rows(params), keeps_result=op.keeps_result(params), check=op.get_attr("FCheck"),
                   refuses=refuse and functools.partial(refuse, params), draw=draw, smooth=smooth,
-                  form=None if eager and not op.eager else
-                  bound(form_name, static, dynamic, packed, functools.partial(_spread, mask), count),
+                  form=bound(form_name, static, dynamic, packed, functools.partial(_spread, mask), count),
                   in_place=in_place and _build(op, params, dynamic, packed, present, train, in_place))
 
 

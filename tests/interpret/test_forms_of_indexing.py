@@ -6,7 +6,7 @@ import pytest
 from mxjax.interpret.direct import form_of
 from mxjax.interpret.program import Unknown
 
-from .forms import check
+from .forms import check, leaves_out
 
 rng = np.random.RandomState(0)
 
@@ -26,6 +26,31 @@ def places(*shape, most=5, least=0, dtype="float32"):
 ])
 def test_take(shape, index, options, dtype):
     check("take", [numbers(*shape), places(*index, least=-7, most=12, dtype=dtype)], options)
+
+
+def test_take_of_positions_in_range():
+    check("take", [numbers(3, 5), places(2, 4)], {"axis": 1, "mode": "raise"})
+    leaves_out("take", [numbers(3), np.array([0, 3])], {"mode": "raise"})
+    leaves_out("take", [numbers(3), np.array([-1, 2])], {"mode": "raise"})
+
+
+@pytest.mark.parametrize("options", [{"int_ind": -1}, {"int_ind": 1, "axis": 1}, {"start": 0, "stop": 3, "step": 2,
+                                                                               "axis": 1}])
+def test_delete_and_insert(options):
+    check("_npi_delete", [numbers(2, 4)], options, gradients=False)
+    kind = "scalar" if "int_ind" in options else "slice"
+    check(f"_npi_insert_{kind}", [numbers(2, 4)], {**options, "val": 7.5}, gradients=False)
+    check(f"_npi_insert_{kind}", [numbers(2, 4), numbers(1)], options, gradients=False)
+
+
+def test_delete_and_insert_at_an_array_of_positions():
+    data, index = numbers(2, 4), np.array([3, 0])
+    delete = form_of("_npi_delete").forward
+    none = dict.fromkeys(("start", "stop", "step", "int_ind", "val"))
+    np.testing.assert_array_equal(delete({**none, "axis": 1}, data, index), data[:, 1:3])
+    insert = form_of("_npi_insert_tensor").forward
+    np.testing.assert_array_equal(insert({**none, "axis": 1}, data, np.float32([[8], [9]]), index),
+                                  np.insert(data, index, [[8], [9]], 1))
 
 
 @pytest.mark.parametrize("width", [1, 3, 70])

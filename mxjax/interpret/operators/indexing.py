@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...ops.common import normalized
+from ...ops.np.indexing import selected_places
 from ...ops.params import np_dtype
 from ..direct import Work, need, numpy_form, to_dtype
 from ..program import Array, Unknown
@@ -74,8 +75,10 @@ def _nothing(a: Array | None, needs_grad: bool) -> Any:
 
 # ------------------------------------------------------------ along one axis
 def _positions(p: dict, index: Array, size: int) -> Any:
-    """Returns positions along an axis of this size; those out of range are clipped or wrapped."""
+    """Returns positions along an axis of this size; those out of range are clipped or wrapped, or refused."""
     need(size and index.size)
+    if p["mode"] == "raise":
+        need(index.min() > -1 and index.max() < size)  # the formula raises the error
     index = _whole(index)
     return np.clip(index, 0, size - 1) if p["mode"] == "clip" else index % size
 
@@ -456,3 +459,28 @@ def _boolean_mask(p: dict, data: Array, index: Array) -> Any:
 @numpy_form("_npx_nonzero", mixed=True)
 def _nonzero(p: dict, x: Array) -> Any:
     return np.argwhere(np.atleast_1d(x)).astype(np.int64)
+
+
+def _selected(p: dict, name: str, a: Array, places: Array | None) -> tuple[Any, Any, int]:
+    """Returns the array, flattened if there is no axis, the positions on its axis, and the axis."""
+    a, axis = (a.ravel(), 0) if p["axis"] is None else (a, normalized(p["axis"], a.ndim))
+    return a, selected_places(name, a.shape[axis], p["start"], p["stop"], p["step"], p["int_ind"], places), axis
+
+
+@numpy_form("_npi_delete", mixed=True)
+def _delete(p: dict, a: Array, places: Array | None = None) -> Any:
+    return np.delete(*_selected(p, "_npi_delete", a, places))
+
+
+def _inserting(kind: str) -> None:
+    name = f"_npi_insert_{kind}"
+
+    @numpy_form(name, mixed=True)
+    def _insert(p: dict, a: Array, *others: Array) -> Any:
+        values = others[0] if p["val"] is None else np.asarray(p["val"])
+        a, places, axis = _selected(p, name, a, others[-1] if kind == "tensor" else None)
+        return np.insert(a, places, to_dtype(values, a.dtype), axis)
+
+
+for _kind in ("scalar", "slice", "tensor"):
+    _inserting(_kind)

@@ -197,9 +197,13 @@ def share_memory(a: Array, b: Array) -> Array:
 
 
 # ------------------------------------------------------------ inserting and removing
-def _chosen(name: str, size: int, start: int | None, stop: int | None, step: int | None, int_ind: int | None,
-            obj: Array | None) -> np.ndarray:
-    """The positions that an int, a slice or an array of ints mean on an axis."""
+def selected_places(name: str, size: int, start: int | None, stop: int | None, step: int | None,
+                    int_ind: int | None, obj: Array | None) -> np.ndarray:
+    """Returns the positions on an axis that an int, a slice or an array of ints selects.
+
+    Raises:
+        MXNetError: a position is out of range.
+    """
     if obj is not None:
         given = np.asarray(obj).astype(np.int64)
         if "delete" in name:  # as in MXNet, negative positions and those out of range name nothing
@@ -230,7 +234,7 @@ def delete(arr: Array, obj: Array | None = None, *, start: int | None = None, st
            step: int | None = None, int_ind: int | None = None, axis: int | None = None) -> Array:
     """Removes slices along an axis (None: of the flattened array)."""
     arr, axis = _along(arr, axis)
-    gone = _chosen("_npi_delete", arr.shape[axis], start, stop, step, int_ind, obj)
+    gone = selected_places("_npi_delete", arr.shape[axis], start, stop, step, int_ind, obj)
     return jnp.take(arr, np.setdiff1d(np.arange(arr.shape[axis]), gone), axis)
 
 
@@ -251,7 +255,7 @@ def _insertion(kind: str, eager: bool) -> None:
         obj = there.pop() if kind == "tensor" else None
         arr, axis = _along(arr, axis)
         size = arr.shape[axis]
-        places = _chosen(name, size, start, stop, step, int_ind, obj)
+        places = selected_places(name, size, start, stop, step, int_ind, obj)
         values = others[0].astype(arr.dtype) if val is None else jnp.asarray(np.asarray(val).astype(arr.dtype))
         if places.size == 1:  # one position takes as many slices as there are values, as in NumPy
             values = values.reshape((1,) * (arr.ndim - values.ndim) + values.shape)
