@@ -21,7 +21,7 @@ from ..context import Context, chosen, takes_device
 from ..eager.array_types import array_classes
 from ..eager.modes import state
 from ..ops.params import DTypeLike, ShapeLike, np_dtype
-from ..util import default_float, is_np_default_dtype
+from ..util import default_float, is_np_default_dtype, set_module
 from . import _create, _elemwise, _index, _matrix, fallback
 from ._dispatch import IMPERATIVE, Operand
 from ._methods import Methods, at_level_2, of_2
@@ -50,6 +50,7 @@ def _memory(value: Any) -> Any:
 
 
 # NumPy's name, and its signatures on purpose
+@set_module("mxjax.numpy")  # where pickles and users find it
 class ndarray(Methods, NDArray):  # noqa: N801  # pyright: ignore[reportIncompatibleMethodOverride]
     """An array on a device with NumPy's semantics; made by `np.array`, `np.zeros`, ...
 

@@ -160,6 +160,7 @@ def test_pickle_and_copies():
     for a in (np.arange(3), np.array(2.0), np.zeros((0, 2), dtype="int32")):
         b = pickle.loads(pickle.dumps(a))
         assert type(b) is np.ndarray and b.dtype == a.dtype and b.shape == a.shape and b.tolist() == a.tolist()
+    assert str(np.ndarray) == "<class 'mxjax.numpy.ndarray'>"
     a = np.arange(3)
     b = a.copy()
     b[0] = 9
