@@ -198,7 +198,7 @@ def share_memory(a: Array, b: Array) -> Array:
 
 # ------------------------------------------------------------ inserting and removing
 def selected_places(name: str, size: int, start: int | None, stop: int | None, step: int | None,
-                    int_ind: int | None, obj: Array | None) -> np.ndarray:
+                    int_ind: int | None, obj: Array | np.ndarray | None) -> np.ndarray:
     """Returns the positions on an axis that an int, a slice or an array of ints selects.
 
     Raises:
