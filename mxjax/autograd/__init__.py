@@ -79,11 +79,11 @@ def mark_variables(variables: Sequence[NDArray] | NDArray, gradients: Sequence[N
 
     Args:
         variables: arrays.
-        gradients: arrays of the same shapes for the gradients.
+        gradients: arrays of the same shapes for the gradients; those beyond the variables are ignored.
         grad_reqs: "write", "add" or "null"; one for all arrays, or one per array.
 
     Raises:
-        MXNetError: unknown grad_req.
+        MXNetError: unknown grad_req, or there are fewer gradients or requests than variables.
         AssertionError: there is one variable, but `gradients` is not one array.
     """
     if isinstance(variables, NDArray):
@@ -92,7 +92,12 @@ def mark_variables(variables: Sequence[NDArray] | NDArray, gradients: Sequence[N
         variables, gradients = [variables], [gradients]
     if isinstance(grad_reqs, (str, int)):
         grad_reqs = [grad_reqs] * len(variables)
-    for array, gradient, req in zip(variables, gradients, grad_reqs, strict=True):
+    gradients, grad_reqs = list(gradients), list(grad_reqs)
+    if min(len(gradients), len(grad_reqs)) < len(variables):
+        raise Precondition(f"there are {len(variables)} variables, but {len(gradients)} gradients and "
+                           f"{len(grad_reqs)} requests for gradients")
+    # the others may be more: custom operators that keep gradients in a list append to it in each call
+    for array, gradient, req in zip(variables, gradients, grad_reqs, strict=False):
         if req not in GRAD_REQS:
             raise NotOneOf(f"grad_req must be one of {', '.join(GRAD_REQS)}, got {req!r}")
         mark(array, gradient, req)

@@ -97,6 +97,19 @@ def test_gradients_are_written_to_the_same_array():
     close(mine, [5, 5, 5])
 
 
+def test_gradients_beyond_the_variables_are_ignored():
+    x, mine, other = variable(), mx.nd.zeros((3,)), mx.nd.zeros((3,))
+    autograd.mark_variables([x], [mine, other], ["write", "add"])
+    with autograd.record():
+        y = x * 5
+    y.backward()
+    close(mine, [5, 5, 5])
+    close(other, [0, 0, 0])
+    for gradients, requests in (([mine], "write"), ([mine, other], ["write"])):
+        with pytest.raises(MXNetError, match="there are 2 variables"):
+            autograd.mark_variables([x, variable()], gradients, requests)
+
+
 def test_retain_graph():
     x = variable(req="add")
     with autograd.record():
