@@ -1,10 +1,12 @@
-"""Functions made of source text, for tables of functions that differ in their arguments alone."""
+"""Functions made of source text, for tables that differ in their arguments alone; other names for keywords."""
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
-__all__ = ["define"]
+__all__ = ["define", "with_keyword"]
 
 
 def define(name: str, arguments: str, body: str = "pass", **scope: object) -> Any:
@@ -23,3 +25,13 @@ def define(name: str, arguments: str, body: str = "pass", **scope: object) -> An
     """
     exec(f"def {name}({arguments}):\n    {body}", scope)
     return scope[name]
+
+
+def with_keyword(function: Callable[..., Any], other: str, name: str) -> Callable[..., Any]:
+    """Returns `function` with another name for its keyword `name`; both can be given."""
+    @functools.wraps(function)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        if other in kwargs:
+            kwargs[name] = kwargs.pop(other)
+        return function(*args, **kwargs)
+    return run

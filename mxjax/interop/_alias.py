@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import level
+from ._numpy_calls import give_calls_back
 
 if TYPE_CHECKING:
     from ..ops.params import DTypeLike
@@ -208,8 +209,9 @@ def install_mxnet_alias(numpy_names: bool = True, children: bool = False, api: i
     Args:
         numpy_names: also restore names that NumPy and Python have removed (`np.int`, `np.product`,
             `collections.Iterable`, `time.clock` ...) and that scripts and libraries of MXNet's time
-            use, and support for bytes in `np.fromstring`. The same applies to Pillow, when it is
-            imported (`Image.ANTIALIAS`).
+            use, bytes in `np.fromstring`, `np.array(x, copy=False)` where a copy is needed,
+            iterators in `np.stack`, `newshape` and `interpolation`. The same applies to Pillow,
+            when it is imported (`Image.ANTIALIAS`).
         children: also install the alias in Python processes that this one starts, through a
             directory in `PYTHONPATH`; `importlib.metadata` then also finds its version. `python -m
             mxjax run` does this. Processes that run the same script, as those of `multiprocessing`,
@@ -251,6 +253,7 @@ def install_mxnet_alias(numpy_names: bool = True, children: bool = False, api: i
                 if name not in vars(module):
                     setattr(module, name, value)
         np.fromstring = _from_bytes_or_text(np.fromstring)
+        give_calls_back()
 
 
 def check_module(name: str) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from .._support.functions import with_keyword
 from . import function_base, linalg, multiarray, stride_tricks
 from ._ndarray import protocol
 
@@ -24,6 +25,8 @@ linalg.solve linalg.tensorinv linalg.tensorsolve linalg.pinv linalg.eigvals lina
 trace tril meshgrid outer einsum polyval shares_memory may_share_memory quantile percentile diff ediff1d resize where
 full_like bincount empty_like nan_to_num isnan isfinite isposinf isneginf isinf pad moveaxis average rot90""".split()
 _TUPLES = {"atleast_1d", "atleast_2d", "atleast_3d", "broadcast_arrays", "meshgrid"}  # NumPy 2 gives; MXNet has lists
+# keywords that NumPy 2 renamed: its name, MXNet's
+_RENAMED = {"reshape": ("shape", "newshape"), **dict.fromkeys(("percentile", "quantile"), ("method", "interpolation"))}
 
 
 @functools.cache
@@ -35,8 +38,11 @@ def array_functions() -> dict[Callable, Callable]:
             theirs = operator.attrgetter(name)(np)
         except AttributeError:  # a name that NumPy has dropped
             continue
+        theirs = getattr(theirs, "of_numpy", theirs)  # the `mxnet` alias wraps some
         home = next((m for m in (multiarray, stride_tricks, function_base) if hasattr(m, name)), linalg)
         ours = getattr(home, name.removeprefix("linalg."))
+        if name in _RENAMED:
+            ours = with_keyword(ours, *_RENAMED[name])
         result[theirs] = _in_a_tuple(ours) if name in _TUPLES and int(np.__version__.split(".")[0]) > 1 else ours
     return result
 

@@ -304,6 +304,32 @@ except AttributeError:
     assert done.stdout == expected, done.stderr[-3000:]
 
 
+@pytest.mark.parametrize("wanted", [True, False])
+def test_the_alias_gives_back_arguments_of_numpy(wanted):
+    done = run("-c", f"""
+import numpy as np
+import mxjax
+mxjax.interop.install_mxnet_alias(numpy_names={wanted})
+import mxnet as mx
+x = np.zeros((2, 3))
+for call in (lambda: np.array([1, 2], copy=False), lambda: np.shares_memory(x, np.array(x, copy=False)),
+             lambda: np.reshape(x, newshape=(-1,)).shape, lambda: np.vstack(np.ones(2) for _ in range(2)).shape,
+             lambda: np.hstack(map(np.array, [[1], [2]])), lambda: np.percentile([1, 2, 3], 60, interpolation="lower")):
+    try:
+        print(call())
+    except (TypeError, ValueError) as error:
+        print(type(error).__name__)
+a = mx.np.ones((2, 3))
+print([type(y) is mx.np.ndarray for y in (np.reshape(a, (3, 2)), np.vstack([a, a]))], np.reshape([1, 2], (2, 1)).shape)
+""")
+    lines = done.stdout.splitlines()
+    assert lines[-1] == "[True, True] (2, 1)", done.stderr[-3000:]
+    if wanted:
+        assert lines[:-1] == ["[1 2]", "True", "(6,)", "(2, 2)", "[1 2]", "2"]
+    else:
+        assert lines[0] == "ValueError" and lines[1] == "True"
+
+
 def test_what_importing_mxnet_has_loaded():
     done = run("-c", """
 import sys

@@ -40,3 +40,10 @@ def test_old_names_live_on():
     a = np.array([[3.0, 1.0], [2.0, 4.0]])
     assert np.msort(a).tolist() == [[2, 1], [3, 4]] and bool(np.alltrue(a)) and float(np.trapz(np.ones(3))) == 2
     assert np.in1d(a, np.array([1.0])).tolist() == [False, True, False, False]
+
+
+def test_keywords_that_numpy_2_renamed():
+    x = np.array([[1.0, 2.0, 4.0]])
+    assert onp.reshape(x, shape=(3, 1)).shape == (3, 1)
+    for function in (onp.percentile, onp.quantile):
+        assert isinstance(function(x, 0.5, method="lower"), np.ndarray)
