@@ -21,7 +21,7 @@ _STACKS = ("vstack", "hstack", "dstack", "column_stack", "stack")
 
 
 def _replace(name: str, made: Callable[..., Any]) -> None:
-    made.of_numpy = getattr(np, name)  # NumPy's dispatch to other arrays names the function by this
+    vars(made)["of_numpy"] = getattr(np, name)  # NumPy's dispatch to other arrays names the function by this
     setattr(np, name, made)
 
 
