@@ -23,7 +23,7 @@ from .._xla.capacity import refuse_program, survey
 from ..interpret.cost import cost_of
 from ..interpret.program import as_it_is
 from ..passes import Pass
-from ..passes.barriers import BARRIER_OPTIONS
+from ..passes.barriers import BARRIER_OPTIONS, FEW
 from ..passes.epilogues import SplitProgram, WeightCache, split
 from ..passes.layouts import CHOOSE, AutoLayout, replaced
 from ..passes.onednn import in_no_file
@@ -32,7 +32,7 @@ from .arguments import elements, located
 
 __all__ = ["Compilation", "XlaBackend", "options_on"]
 
-_FEW, _SOME = 256, 1 << 14  # elements of all arguments together
+_SOME = 1 << 14  # elements of all arguments together
 _PROGRAM, _OPERATION = 3 << 19, 30 << 10  # bytes of a program, and per operation in it
 _CONVOLVED = 200  # multiplications in convolutions per result of `exp` etc. above which fusion costs more
 _READERS = 4  # readers of a value in an element-wise loop, which XLA splits without fusion emitters
@@ -145,7 +145,7 @@ class XlaBackend:
         count = elements(traced.out_info)
         if count > max(self.limit, _MADE) or cost_of(traced.jaxpr, as_it_is).loops > _LOOPS:
             return 0
-        return 1 if elements(args) > _FEW or count > _MADE_OF_FEW else 2
+        return 1 if elements(args) > FEW or count > _MADE_OF_FEW else 2
 
     def executable(self, traced: Any, args: Sequence[Any], target: str | None, small: bool) -> Compilation:
         """Returns the executable of a trace.

@@ -1,12 +1,16 @@
-"""Barriers that prevent XLA's fusion on a CPU from recomputing long chains of cheap operators for each reader.
+"""Barriers that prevent XLA's fusion on a CPU from recomputing a value for each reader.
 
-Cell states of recurrent networks are such chains of sums and products: each is read by the next step and by its own
+Cell states of recurrent networks are long chains of cheap operators: each is read by the next step and by its own
 gates. Without barriers, every fused step recomputes all previous steps, so time and code grow with the square of the
 number of steps (docs/design/0011).
+
+Programs of few numbers are compiled without optimization. There, two loops round `x * 1.1 + 0.3` differently, so that a
+maximum would not be equal to any of the values of which it is one: `x == max(x)`, `argmax`, gradients of maxima.
 """
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -15,13 +19,18 @@ import jax
 from jax import lax
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
 
+from .._xla.tracing import aval_of
 from .rewriting import CALLS, called
 
-__all__ = ["BARRIER_OPTIONS", "with_barriers"]
+__all__ = ["BARRIER_OPTIONS", "FEW", "with_barriers"]
 
 # jaxlib < 0.12 drops barriers before fusion; and a small loop, compiled as one kernel, could not contain any
 BARRIER_OPTIONS = {"xla_disable_hlo_passes": "cse_barrier_expander,small-while-loop-hoisting"}
 
+FEW = 256  # elements of all arguments of a program up to which it is compiled without optimization
+_SELECT = frozenset("""
+    argmax argmin cummax cummin reduce reduce_max reduce_min reduce_window_max reduce_window_min sort top_k
+""".split())  # operations whose results are elements of their arguments, or positions of elements
 _LONGEST = 12  # cheap operators in a row that several readers may each compute
 _CHEAP = frozenset("""
     abs add add_any and broadcast_in_dim ceil clamp concatenate convert_element_type copy dynamic_slice eq expand_dims
@@ -32,7 +41,7 @@ _Path = tuple[int, ...]  # position of an equation in the program, in the functi
 
 
 def with_barriers(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """Returns a program for CPUs with barriers in long chains of cheap operators."""
+    """Returns a program for CPUs with barriers in long chains of cheap operators, and before values are selected."""
     return _with_barriers(closed, (), _places(closed.jaxpr))
 
 
@@ -58,9 +67,15 @@ def _places(jaxpr: Jaxpr) -> set[_Path]:
     equations = list(_flat(jaxpr, ids, ()))
     readers = Counter(name for _, _, read, _ in equations for name in set(read))
     readers.update({ids[v] for v in jaxpr.outvars if not isinstance(v, Literal)})
+    shapes = [aval_of(v).shape for v in jaxpr.invars]
+    few = all(isinstance(n, int) for shape in shapes for n in shape) and sum(map(math.prod, shapes)) <= FEW
     lengths: dict[Any, int] = {}
     places: set[_Path] = set()
     for eqn, path, read, wrote in equations:
+        if few and eqn.primitive.name in _SELECT:
+            for name in read:
+                if name is not None and readers[name] > 1:  # a position of an equation, and the number of its result
+                    places.update(name[:k] for k in range(1, len(name)))
         if eqn.primitive.name not in _CHEAP:
             continue
         length = 1 + max([lengths.get(name, 0) for name in read], default=0)
