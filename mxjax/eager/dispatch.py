@@ -525,17 +525,12 @@ def perform(kernel: Kernel, args: list[Any], ctx: Context, x64: bool) -> Sequenc
         return state.trace.defer(kernel, args, ctx, x64)
     if any([waits_for_compiler(a) for a in args]):
         return push_kernel(kernel, args, x64, ctx)
-    args = list(map(_settled, args))
+    args = [a.get() if isinstance(a, Promise) and type(a) is not HostValue else a for a in args]
     try:
         return run(kernel, args, x64, None, None, True, True)
     except Later:
         pass
     return push_kernel(kernel, args, x64, ctx, compiles=True)
-
-
-def _settled(value: Any) -> Any:
-    """Returns what a program takes for a value: it waits for promises, but for arrays of NumPy."""
-    return value.get() if isinstance(value, Promise) and type(value) is not HostValue else value
 
 
 def _fill(args: list[Any], arrays: Sequence[Any], changes: bool) -> bool:
@@ -553,7 +548,7 @@ def _fill(args: list[Any], arrays: Sequence[Any], changes: bool) -> bool:
         elif a is None:
             args[i] = arrays[i].read()
         else:
-            args[i] = _settled(a)
+            args[i] = a.get() if isinstance(a, Promise) and type(a) is not HostValue else a
     return waiting
 
 
