@@ -6,7 +6,7 @@ WORKERS ?= 3
 
 SECONDS_EACH ?= 60
 
-.PHONY: demo test lint attack fuzz bench figures accelerators docs convert-check cluster-check serve-check clean
+.PHONY: demo test test-slow test-all lint attack fuzz bench figures accelerators docs convert-check cluster-check serve-check clean
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "mxjax needs Python 3.11 or newer; try make PYTHON=python3.12")'
@@ -33,8 +33,12 @@ lint: $(VENV)/.test
 test: lint
 	OPENBLAS_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $(WORKERS) tests
 
+# tests that are marked slow, which `test` leaves out: quicker ones have most of what they say
+test-slow: $(VENV)/.test
+	OPENBLAS_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -m slow -n $(WORKERS) tests
+
 attack: $(VENV)/.test
-	MXJAX_ATTACK=full $(BIN)/python -m pytest -n $(WORKERS) --timeout 3600 tests/attack
+	MXJAX_ATTACK=full $(BIN)/python -m pytest -m '' -n $(WORKERS) --timeout 3600 tests/attack
 
 # damaged files for every reader, a minute each: guided by coverage where Atheris installs, and by mutation
 fuzz: $(VENV)/.test
@@ -95,7 +99,7 @@ CONVERT := .venv-convert
 convert-check: | $(BIN)/python
 	$(BIN)/python -m venv $(CONVERT)
 	$(CONVERT)/bin/python -m pip install --quiet --disable-pip-version-check $(TORCH_INDEX:%=--extra-index-url %) -e '.[pytorch,flax,tensorflow]' 'pytest>=8' 'pytest-timeout>=2.3'
-	MXJAX_CONVERT=full $(CONVERT)/bin/python -m pytest tests/tools/test_convert_source.py tests/tools/test_convert_savedmodel.py
+	$(CONVERT)/bin/python -m pytest -m '' tests/tools/test_convert_source.py tests/tools/test_convert_savedmodel.py
 
 # jobs on a local Ray cluster, and the manifests of examples/cluster against their schemas
 CLUSTER := .venv-cluster

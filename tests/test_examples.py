@@ -32,6 +32,7 @@ def test_several_devices():
     assert done.stdout.count("differ from one device's by at most") == 2
 
 
+@pytest.mark.slow
 def test_gpt_on_one_and_on_several_devices():
     def bits(*more):
         environment = {**os.environ, "XLA_FLAGS": "--xla_force_host_platform_device_count=4"}

@@ -63,6 +63,7 @@ for module in (mx.nd.np._internal, mx.sym.np._internal):
 def test_each_of_these_can_be_the_first():
     _run("""
 import os, traceback
+import jax, numpy  # once for all children
 import mxjax
 for name in ("callback", "image", "image.functions", "initializer", "io", "io.base", "io.image_record", "lr_scheduler",
              "metric", "model", "monitor", "recordio", "rnn", "visualization"):

@@ -326,6 +326,7 @@ def test_up_to_eight_devices():
     run(_DEVICES, 220)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(240)
 def test_10_000_pushes_do_not_deadlock():
     run(_MANY, 220)

@@ -25,7 +25,7 @@ READERS = [["params", "buffer", "handle", "npz", "npz_entry", "safetensors", "bl
 
 
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize("half", [0, 1])
+@pytest.mark.parametrize("half", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_damaged_files(tally, effort, half):
     for package in ("safetensors", "onnx", "cv2"):
         pytest.importorskip(package)

@@ -4,6 +4,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 _GROW = """
 import sys, mxjax as mx
 from mxjax import autograd, gluon
@@ -50,6 +52,7 @@ print(begin, most)
 """
 
 
+@pytest.mark.slow
 def test_memory_stays_bounded(tally, effort):
     """With 64 MB for programs a process stays within some hundred MB of where it began, whatever it is asked for."""
     for kind, short, full in (("shapes", 120, 2500), ("batches", 12, 140), ("numbers", 100, 1000),

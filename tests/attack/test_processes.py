@@ -241,6 +241,7 @@ time.sleep(float(sys.argv[1]))
 """
 
 
+@pytest.mark.slow
 def test_exits_with_daemon_threads_at_work(tally, effort):
     draw = random.Random(1)
     for _ in range(effort(3, 40)):
@@ -296,6 +297,7 @@ print("good")
 """
 
 
+@pytest.mark.slow
 def test_interrupts_lose_nothing(tally, effort):
     """Ctrl-C at any moment of training, the first step's compilation included: the parameters are there, it goes on."""
     draw = random.Random(2)

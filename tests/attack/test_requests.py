@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 _LARGE = """
 nd.arange(0, 1e13)
 nd.arange(0, 1, 1e-13)
@@ -75,6 +77,8 @@ nd.FullyConnected(nd.ones((2, 2)), nd.ones((2, 2)), num_hidden=2**40)
 
 _RUN = """
 import sys
+
+import pytest
 import mxjax as mx
 from mxjax import nd
 for line in sys.stdin:
@@ -103,6 +107,7 @@ def _answers(lines, seconds):
     return answers + [end] * (len(lines) + 1 - len(answers))
 
 
+@pytest.mark.slow
 def test_requests_beyond_the_machine(tally, effort):
     lines = _LARGE + _WRONG
     for line, answer in zip([*lines, "after all"], _answers(lines, 240), strict=True):

@@ -33,6 +33,7 @@ def attacked(tmp_path, attack, amount, tally):
     return sum(row[3] for row in found)
 
 
+@pytest.mark.slow
 def test_kills_at_random_moments(tmp_path, tally, effort):
     kills = effort(6, 200)
     interrupted = attacked(tmp_path, "kills", kills, tally)

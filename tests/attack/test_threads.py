@@ -285,6 +285,7 @@ def test_some_order_explains_what_is_left(tally, effort):
         settle(tally, errors, same, f"{first.__name__} and {second.__name__}: {got[0][0]}, {got[1][0]}")
 
 
+@pytest.mark.slow
 def test_two_ways_of_writing_are_one_after_the_other(tally, effort):
     """`a += b` beside `broadcast_add(b, a, out=b)`: their ways through the library differ."""
     for _ in range(effort(1500, 20000)):

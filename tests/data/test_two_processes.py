@@ -10,6 +10,7 @@ from launching import launch
 import mxjax as mx
 
 
+@pytest.mark.slow
 def test_together_they_read_everything_once(tmp_path):
     pytest.importorskip("cv2")
     with mx.recordio.MXRecordIO(tmp_path / "a.rec", "w") as writer:

@@ -145,10 +145,12 @@ def test_numbers_are_those_of_one_device():
     run(NUMBERS)
 
 
+@pytest.mark.slow
 def test_float16_with_a_loss_that_is_no_block():
     run(SCALED)
 
 
+@pytest.mark.slow
 def test_blocks_computed_again():
     run(REMAT)
 

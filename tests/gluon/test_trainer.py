@@ -158,7 +158,7 @@ def test_constants_are_left_alone(whole):
     np.testing.assert_allclose(net.weight.data().asnumpy(), [0, 0])
 
 
-@pytest.mark.parametrize("hybridize", [False, True])
+@pytest.mark.parametrize("hybridize", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_a_training_that_is_resumed_has_the_bits_of_one_that_is_not(hybridize, monkeypatch, tmp_path):
     """NumPy computes the first steps; what becomes one program when, and which updates, is as it was."""
     monkeypatch.setattr(policy, "MOST_STEPS", 4)

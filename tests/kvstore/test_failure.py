@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 from launching import ROOT, launch
 
 XLAS_WORDS = r"\] [EF]\d{4} |absl::Status|Terminating process"
@@ -12,6 +13,7 @@ def _digests(output):
     return re.findall(r"\[(\d)\] worker \1 of 3: .* parameters (\w+)", output)
 
 
+@pytest.mark.slow
 def test_kill_and_restart(tmp_path):
     args = (SCRIPT, "--steps", 30, "--every", 10, "--checkpoints")
     status, output = launch("-n", 3, *args, tmp_path / "undisturbed")

@@ -8,6 +8,7 @@ import sys
 import pytest
 
 TWO = pathlib.Path(__file__).parent / "two"
+PYTEST = ("-m", "pytest", "-q", "-p", "no:xdist", "-p", "no:cacheprovider")
 
 
 def run(code, *arguments, **environment):
@@ -21,8 +22,14 @@ def run(code, *arguments, **environment):
 @pytest.mark.parametrize("file", sorted(path.name for path in TWO.glob("test_*.py")))
 def test_at_level_2(file):
     """Each file of `two` is run by a pytest of its own, whose process speaks MXNet 2."""
-    status, output = run("", "-m", "pytest", "-q", "-p", "no:xdist", "-p", "no:cacheprovider", str(TWO / file),
-                         MXJAX_API="2")
+    status, output = run("", *PYTEST, str(TWO / file), MXJAX_API="2")
+    assert status == 0, output
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_slow_ones_at_level_2():
+    status, output = run("", *PYTEST, "-m", "slow", str(TWO), MXJAX_API="2")
     assert status == 0, output
 
 

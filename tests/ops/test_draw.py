@@ -7,7 +7,7 @@ import pytest
 from mxjax.ops.random import _draw
 
 
-@pytest.mark.parametrize("shape", [(), (0, 3), (7,), (3, 5, 2, 101)])
+@pytest.mark.parametrize("shape", [(), (0, 3), (3, 5, 2, 11)])
 def test_the_numbers_are_those_of_the_shape(shape):
     key = jax.random.key(3)
     pairs = ((_draw.uniform, jax.random.uniform, "float32"), (_draw.normal, jax.random.normal, "float32"),

@@ -297,6 +297,7 @@ def test_equal_values_within_transformations_and_without_xla():
     np.testing.assert_array_equal(without_xla([rows])[0], wanted)
 
 
+@pytest.mark.slow
 @ON_A_CPU
 def test_many_programs_may_have_equal_values_at_once_on_one_core():
     """Each asks the host; none may wait for a thread of XLA's, of which there are as many as cores."""

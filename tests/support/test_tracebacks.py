@@ -144,6 +144,7 @@ def test_ipython(monkeypatch, capsys):
         ipython.InteractiveShell.clear_instance()
 
 
+@pytest.mark.slow
 def test_pytest(tmp_path, capsys):
     (tmp_path / "test_one.py").write_text(
         "import mxjax as mx\ndef test_it():\n    mx.nd.ones((2, 3))[5]\n")

@@ -6,7 +6,6 @@
 import ast
 import importlib.util
 import json
-import os
 import re
 
 import numpy as np
@@ -402,9 +401,9 @@ def save(make, inputs, prefix):
                              values(net.list_auxiliary_states(), aux))
 
 
-# networks that take long are left to `make convert-check`
-NAMES = [name for name in MODELS if os.environ.get("MXJAX_CONVERT") == "full"
-         or name not in ("arcface", "densenet", "mobilenet", "resnet18_v2", "resnet50_v1")]
+LARGE = ("arcface", "densenet", "detections", "mobilenet", "ordering", "regions", "resnet18_v1", "resnet18_v2",
+         "resnet50_v1", "squeezenet", "ssd")
+NAMES = [pytest.param(name, marks=pytest.mark.slow if name in LARGE else ()) for name in MODELS]
 
 
 @pytest.mark.parametrize("target", TARGETS)

@@ -128,6 +128,7 @@ def test_programs_shrink_too():
     assert small["body"] == [{"to": "c", "call": "$a.sum"}]
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_or_hangs_is_started_anew():
     worker = hunt_pair.Worker(sys.executable, "mxjax", seconds=5)
     good = {"kind": "program", "body": [{"to": "n", "attr": "base.os.sep"}]}

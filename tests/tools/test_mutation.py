@@ -57,6 +57,7 @@ def test_changes_of_sources(source, changed):
             for one in mutation.mutants("a.py", source)] == changed
 
 
+@pytest.mark.slow
 def test_what_survives(tree, tmp_path, capsys):
     out = tmp_path / "out.json"
     asked = ["--sample", "9", "--seed", "3", "--rooms", "toy.py", "--out", str(out)]

@@ -39,6 +39,7 @@ def _checked(found, scripts):
     assert any("kernal" in text for _, _, text in found)
 
 
+@pytest.mark.slow
 def test_mypy(tmp_path):
     scripts = [*CORRECT, "mistakes.py"]
     done = subprocess.run([sys.executable, "-m", "mypy", "--no-error-summary", "--hide-error-context", "--cache-dir",

@@ -109,6 +109,7 @@ def test_what_a_kill_has_left_is_removed(script):
     assert path.read_bytes() != content[:len(content) // 2]
 
 
+@pytest.mark.slow
 def test_processes_that_are_killed_hurt_nobody(script):
     """Some end in the middle of a write, others read meanwhile."""
     victims = [start(script) for _ in range(2)]

@@ -111,7 +111,8 @@ def test_onnx_comes_back(tmp_path):
     onp.testing.assert_allclose(block(np.array(x)).asnumpy(), y, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=() if name == "attention" else pytest.mark.slow)
+                                  for name in MODELS])
 def test_source(name, tmp_path, capsys):
     """flax's is run beside mxjax's by the command itself; PyTorch's where it is installed."""
     prefix, x, _ = exported(name, tmp_path)
