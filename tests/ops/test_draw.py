@@ -7,14 +7,16 @@ import pytest
 from mxjax.ops.random import _draw
 
 
-@pytest.mark.parametrize("shape", [(), (0, 3), (3, 5, 2, 11)])
+@pytest.mark.parametrize("shape", [(), (0, 3), (3, 101)])
 def test_the_numbers_are_those_of_the_shape(shape):
     key = jax.random.key(3)
     pairs = ((_draw.uniform, jax.random.uniform, "float32"), (_draw.normal, jax.random.normal, "float32"),
              (_draw.integers, jax.random.randint, -5, 9))
     for own, theirs, *of in pairs:
-        np.testing.assert_allclose(own(key, shape, *of), theirs(key, shape, *of), rtol=1e-6)
-    np.testing.assert_array_equal(_draw.bernoulli(key, shape, 0.3), jax.random.bernoulli(key, 0.3, shape))
+        np.testing.assert_allclose(jax.jit(lambda key, own=own, of=of: own(key, shape, *of))(key),
+                                   theirs(key, shape, *of), rtol=1e-6)
+    np.testing.assert_array_equal(jax.jit(lambda key: _draw.bernoulli(key, shape, 0.3))(key),
+                                  jax.random.bernoulli(key, 0.3, shape))
 
 
 def test_gamma_has_its_moments_and_knows_where_it_exists():
