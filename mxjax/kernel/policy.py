@@ -25,7 +25,7 @@ __all__ = ["AHEAD", "CALL_NUMBERS", "FEW_WEIGHTS", "LEAST_CALLS", "LEAST_STEPS",
            "same_round", "training"]
 
 TRIALS = 2  # occurrences of a structure of calls before it becomes a program
-LEAST_CALLS = 4  # calls that NumPy must complete in the time of a compilation; otherwise XLA computes all
+LEAST_CALLS = 2  # calls that NumPy must complete in the time of a compilation; otherwise XLA computes all
 MOST_CALLS_AT_FIRST = 1000  # NumPy calls of a signature; this many cost little compared with the calls to come
 LEAST_STEPS, MOST_STEPS = 2, 200  # steps of training by NumPy
 LONG = 2  # steps after which a training is expected to continue
@@ -107,7 +107,7 @@ class Training(threading.local):
         """
         self.steps, self.resumed = updates, 0
         if first is None and meter.cost > 0:
-            first = updates + min(max(int(meter.worth / meter.cost / 2), LEAST_STEPS), MOST_STEPS)
+            first = updates + min(max(int(meter.worth / meter.cost), LEAST_STEPS), MOST_STEPS)
         elif first is None and updates > _UNMEASURED:
             first = 0.0
         self.first = math.inf if first is None else first
@@ -189,7 +189,8 @@ def quota_of(work: Interpreted, trains: bool, varied: bool) -> Quota | None:
         work, trains, varied: as in `Quota`.
     """
     calls = work.calls
-    if calls is not None and calls < LEAST_CALLS or (trains or recording()) and not (training.young or varied):
+    least = 1 if varied else LEAST_CALLS
+    if calls is not None and calls < least or (trains or recording()) and not (training.young or varied):
         return None
     return Quota(work, trains, varied)
 

@@ -188,7 +188,7 @@ def _power(p: dict[str, Any]) -> int:
 
 
 def _pool_work(p: dict[str, Any], x: Sizes) -> Work:
-    return Work(math.prod(x) * (2 if p["global_pool"] else 2 + sum(p["kernel"])))
+    return Work(math.prod(x) * (2 if p["global_pool"] else 2 + sum(p["kernel"])), operations=8.0)
 
 
 def _pool_backward(p: dict[str, Any], out_grads: Sequence[Any], needs_grad: Sequence[bool], x: Array) -> list[Any]:
