@@ -187,13 +187,17 @@ def _products(x: Array, out_grad: Array, kernel: Sizes, steps: _Steps) -> Any:
 # ------------------------------------------------------------ the operators
 def _steps(p: dict[str, Any], x: Array, w: Array) -> _Steps:
     """Returns the parameters for each axis, of arrays with channels first."""
-    kernel, dims = p["kernel"], x.ndim - 2
-    stride, dilate = p["stride"] or (1,) * dims, p["dilate"] or (1,) * dims
+    steps = _steps_of(p, x.ndim - 2)
+    need(x.size and w.size and w.shape[2:] == p["kernel"])
+    need(x.shape[1] % steps.groups == len(w) % steps.groups == p["num_filter"] % steps.groups == 0)
+    return steps
+
+
+def _steps_of(p: dict[str, Any], dims: int) -> _Steps:
+    kernel, stride, dilate = p["kernel"], p["stride"] or (1,) * dims, p["dilate"] or (1,) * dims
     pad, groups = p["pad"] or (0,) * dims, p["num_group"]
-    need(dims >= 1 and x.size and w.size and w.shape[2:] == kernel)
-    need(len(kernel) == len(stride) == len(dilate) == len(pad) == dims)
-    need(min(*kernel, *stride, *dilate) > 0 and min(pad) >= 0)
-    need(x.shape[1] % groups == len(w) % groups == p["num_filter"] % groups == 0)
+    need(dims >= 1 and len(kernel) == len(stride) == len(dilate) == len(pad) == dims)
+    need(min(*kernel, *stride, *dilate, groups) > 0 and min(pad) >= 0)
     return _Steps(stride, dilate, pad, groups)
 
 
@@ -277,9 +281,8 @@ _OPERATIONS = 17.0  # a convolution compiles in 80 ms, its gradients in 120 to 3
 
 def _work(transposed: bool) -> Callable[..., Work]:
     def work(p: dict[str, Any], x: Sizes, w: Sizes, bias: Sizes | None = None) -> Work:
-        count = math.prod(x[1:-1] if _is_last(p) else x[2:])
-        if not transposed:
-            count //= max(1, math.prod(p["stride"]))
+        space = x[1:-1] if _is_last(p) else x[2:]
+        count = math.prod(space if transposed else _places(space, p["kernel"], _steps_of(p, len(space))))
         products = x[0] * count * math.prod(w)
         columns = products * p["num_group"] / max(1, w[0])
         return Work(2 * math.prod(x) + 2 * x[0] * count * p["num_filter"] + columns / 4, products, _OPERATIONS)

@@ -124,7 +124,7 @@ def _slope(p: dict[str, Any], out_grads: Sequence[Any], needs_grad: Sequence[boo
 
 def _work(p: dict[str, Any], data: tuple, label: tuple, *rest: tuple) -> Work:
     steps, batch, alphabet = data if len(data) == 3 else (1, 1, 1)
-    return Work(steps * (_STEP + batch * (10.0 * alphabet + 100.0 * label[-1])))
+    return Work(steps * (_STEP + batch * (10.0 * alphabet + 100.0 * label[-1])), operations=80.0)
 
 
 @numpy_form("CTCLoss", backward=_slope, work=_work, mixed=True)

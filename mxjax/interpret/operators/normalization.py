@@ -153,7 +153,7 @@ def _batch_reads(p: dict[str, Any], needs_grad: Sequence[bool]) -> list[bool]:
 
 def _passes(count: int) -> Callable[..., Work]:
     """Returns the work of this number of passes over the data."""
-    return lambda p, x, *rest: Work(count * math.prod(x), operations=20.0)
+    return lambda p, x, *rest: Work(count * math.prod(x), operations=30.0)
 
 
 for _name, _second in [("BatchNorm", lambda var, scale: scale), ("BatchNorm_v1", lambda var, scale: var),

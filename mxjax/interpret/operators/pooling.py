@@ -188,7 +188,12 @@ def _power(p: dict[str, Any]) -> int:
 
 
 def _pool_work(p: dict[str, Any], x: Sizes) -> Work:
-    return Work(math.prod(x) * (2 if p["global_pool"] else 2 + sum(p["kernel"])), operations=8.0)
+    elements = math.prod(x)
+    work = 2 * elements
+    for axis in _axes(p, x[1:-1] if _is_last(p) else x[2:]):
+        elements = elements // axis.size * axis.places
+        work += elements * axis.kernel
+    return Work(work, operations=8.0)
 
 
 def _pool_backward(p: dict[str, Any], out_grads: Sequence[Any], needs_grad: Sequence[bool], x: Array) -> list[Any]:

@@ -204,7 +204,7 @@ def _argmax_channel(p: dict, x: Array) -> Any:
 
 
 def _sorting_work(p: dict, x: tuple[int, ...]) -> Work:
-    return Work(20.0 * math.prod(x))
+    return Work(20.0 * math.prod(x), operations=30.0)
 
 
 def _first(x: Array, count: int, ascending: bool) -> Any:
