@@ -172,7 +172,7 @@ def updates_together(updater):
 
 def first_steps_of(optimizer):
     """Returns the number of steps that NumPy computes before XLA does."""
-    return optimizer._first_steps
+    return policy._first(optimizer.begin_num_update, optimizer._kinds_of_steps)
 
 
 def scaler_of(trainer):

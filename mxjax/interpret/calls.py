@@ -33,12 +33,13 @@ class TooMuch(Exception):
 class Meter(threading.local):
     """The estimated NumPy work of a thread, in microseconds.
 
-    inside: whether a program of several kernels is being computed; cost: work of the calls; worth: work to compile
-    their programs; single: whether products use a single thread until the program ends.
+    inside: whether a program of several kernels is being computed; cost: work of the calls, by their shapes alone;
+    loops: what loops of unknown length have taken beyond it; worth: work to compile their programs; single: whether
+    products use a single thread until the program ends.
     """
 
     inside = single = False
-    cost = worth = 0.0
+    cost = loops = worth = 0.0
     most = float("inf")
 
     def note(self, cost: Cost) -> None:
@@ -49,8 +50,17 @@ class Meter(threading.local):
         """
         self.cost += cost.call
         self.worth += cost.within
-        if self.cost > self.most + self.worth:
+        if self.total > self.most + self.worth:
             raise TooMuch
+
+    @property
+    def total(self) -> float:
+        """Returns the work of the calls."""
+        return self.cost + self.loops
+
+    def clear(self) -> None:
+        """Starts to count anew."""
+        self.cost = self.loops = self.worth = 0.0
 
     @contextlib.contextmanager
     def program(self) -> Iterator[None]:
@@ -59,7 +69,7 @@ class Meter(threading.local):
             yield
             return
         most = self.most
-        self.inside, self.most = True, self.cost - self.worth + _PATIENCE
+        self.inside, self.most = True, self.total - self.worth + _PATIENCE
         try:
             with np.errstate(all="ignore"):
                 yield
@@ -107,9 +117,9 @@ class Interpreted:
     def __call__(self, leaves: Sequence[Any]) -> Any:
         """Returns the results as NumPy arrays; None for unsupported numbers."""
         if self.cost is None:
-            cost, worth = meter.cost, meter.worth
+            cost, worth = meter.total, meter.worth
             results = self.function(leaves)
-            self.calls = int((meter.worth - worth) / max(meter.cost - cost, 1.0))
+            self.calls = int((meter.worth - worth) / max(meter.total - cost, 1.0))
             return results
         cost, before = self.cost, iterations.count
         meter.note(cost)
@@ -118,7 +128,7 @@ class Interpreted:
         if cost.iterations:
             actual = cost.after(iterations.count - before)
             self.after_loops = actual.calls
-            meter.cost += actual.call - cost.call
+            meter.loops += actual.call - cost.call
         return results if results is None or self.tree is None else jax.tree.unflatten(self.tree, results)
 
     def scope(self) -> AbstractContextManager[None]:

@@ -54,7 +54,7 @@ class _InChild:
 
     def __call__(self) -> bool:
         global _warned
-        if not _warned and meter.cost > _MUCH:
+        if not _warned and meter.total > _MUCH:
             _warned = True
             warnings.warn("a process that was forked after the first use of arrays computes much with NumPy, which is "
                           "slower than the compiled programs of the parent. Start such processes with spawn "

@@ -11,23 +11,25 @@ from __future__ import annotations
 import contextlib
 import math
 import threading
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from typing import Any
 
 from .._support import settings
 from .._support.bounded import Bounded
 from ..interpret.calls import Interpreted, meter
 
-__all__ = ["AHEAD", "CALL_NUMBERS", "FEW_WEIGHTS", "LEAST_CALLS", "LEAST_STEPS", "LONG", "LOOK_EVERY", "LOOK_SELDOM",
-           "MANY_WEIGHTS", "MOST_CALLS", "MOST_CALLS_AT_FIRST", "MOST_CALLS_AWAY", "MOST_MAPPINGS", "MOST_SIGNATURES",
-           "MOST_STEPS", "OFTEN", "STEADY", "TRIALS", "VARIED_ROUNDS", "VARIED_SHAPES", "VARIED_SLICES", "Programs",
-           "Quota", "Training", "Variety", "compiles_at_once", "expect_few_calls", "next_round", "quota_of",
-           "same_round", "training"]
+__all__ = ["AHEAD", "CALL_NUMBERS", "FEW_WEIGHTS", "LEAST_CALLS", "LONG", "LOOK_EVERY", "LOOK_SELDOM",
+           "MANY_WEIGHTS", "MOST_CALLS", "MOST_CALLS_AT_FIRST", "MOST_CALLS_AWAY", "MOST_KINDS",
+           "MOST_MAPPINGS", "MOST_SIGNATURES", "MOST_STEPS", "OFTEN", "SETTLED", "STEADY", "TRIALS",
+           "VARIED_ROUNDS", "VARIED_SHAPES", "VARIED_SLICES", "Programs", "Quota", "Training", "Variety",
+           "compiles_at_once", "expect_few_calls", "next_round", "quota_of", "same_round", "training"]
 
 TRIALS = 2  # occurrences of a structure of calls before it becomes a program
 LEAST_CALLS = 2  # calls that NumPy must complete in the time of a compilation; otherwise XLA computes all
 MOST_CALLS_AT_FIRST = 1000  # NumPy calls of a signature; this many cost little compared with the calls to come
-LEAST_STEPS, MOST_STEPS = 2, 200  # steps of training by NumPy
+SETTLED = 2  # steps of a process after which each has the same work as the next of its kind
+MOST_STEPS = 200  # further steps by NumPy for each kind of step
+MOST_KINDS = 32  # kinds of steps (batch sizes, buckets) that extend the steps by NumPy
 LONG = 2  # steps after which a training is expected to continue
 AHEAD = 0.75  # share of the NumPy calls after which compilation starts
 VARIED_SHAPES = 4  # shapes of one function after which it is traced with symbolic sizes
@@ -62,57 +64,53 @@ def compiles_at_once() -> bool:
     return settings.ENFORCE_DETERMINISM()
 
 
-_UNMEASURED = 2  # updates that may pass without a measured step: the first one, and the first of a resumed training
-
-
 class Training(threading.local):
     """The progress of a thread's training: NumPy computes its first steps, XLA all later ones.
 
     The step at which a training switches to XLA must not depend on other work of the process;
     otherwise a resumed training would produce other bits. So it depends only on the optimizer's
-    number of updates and on a number of steps that is determined in the first step and saved with
-    the optimizer.
+    number of updates and on the kinds of its steps, which are saved with the optimizer. Steps are
+    of one kind if NumPy has the same work: each batch size or bucket has programs of its own.
 
     Attributes:
         steps: number of the optimizer's updates, except the latest one.
         first: number of steps that NumPy computes.
         owner: identity of the optimizer, to detect that another one has trained meanwhile.
+        settled: number of updates since the training began or was resumed.
         resumed: in the first step after the optimizer was loaded, its number of updates, which are
             assumed to have run the same programs.
     """
 
-    steps = owner = resumed = 0
+    steps = owner = resumed = settled = 0
     first: float = math.inf
 
     def begin(self) -> None:
         """Starts the training of a new optimizer."""
-        self.resume(0, None)
+        self.resume(0, 0, {})
 
-    def resume(self, updates: int, first: float | None) -> None:
-        """Resumes the training of an optimizer with this number of updates; first: the result of `update`, or None."""
-        self.steps, self.first, self.owner = max(updates - 1, 0), math.inf if first is None else first, 0
-        self.resumed = updates
-        meter.cost = meter.worth = 0.0
+    def resume(self, updates: int, begin: int, kinds: Mapping[int, int]) -> None:
+        """Resumes the training of an optimizer; arguments as in `update`."""
+        self.steps, self.first, self.owner = max(updates - 1, 0), _first(begin, kinds), 0
+        self.resumed, self.settled = updates, 0
+        meter.clear()
 
-    def update(self, updates: int, first: float | None) -> float | None:
-        """Registers that an optimizer with this number of updates starts the next one.
+    def update(self, updates: int, begin: int, kinds: dict[int, int]) -> None:
+        """Registers that an optimizer starts its next update.
 
         Args:
-            updates: their number.
-            first: result of an earlier call; None: not determined yet.
-
-        Returns:
-            The number of steps for NumPy, which take about as long as compilation. None: there was
-            no step to measure.
+            updates: number of its previous updates.
+            begin: this number when it was created.
+            kinds: kinds of its steps: their work by NumPy in nanoseconds -> how many such steps take
+                as long as compilation. A new kind is added.
         """
         self.steps, self.resumed = updates, 0
-        if first is None and meter.cost > 0:
-            first = updates + min(max(int(meter.worth / meter.cost), LEAST_STEPS), MOST_STEPS)
-        elif first is None and updates > _UNMEASURED:
-            first = 0.0
-        self.first = math.inf if first is None else first
-        meter.cost = meter.worth = 0.0
-        return first
+        self.settled += 1
+        if self.settled > SETTLED and updates <= _first(begin, kinds) and len(kinds) < MOST_KINDS:
+            work = round(1000 * meter.cost)
+            if work not in kinds and (work or not kinds):
+                kinds[work] = min(int(meter.worth / meter.total), MOST_STEPS) if work else 0
+        self.first = _first(begin, kinds)
+        meter.clear()
 
     @property
     def young(self) -> bool:
@@ -123,6 +121,13 @@ class Training(threading.local):
     def ending(self) -> bool:
         """Returns whether the first steps will be over soon, for a training that has run for several steps."""
         return LONG <= self.steps < self.first and self.steps >= min(self.first - 1, AHEAD * self.first)
+
+
+def _first(begin: int, kinds: Mapping[int, int]) -> float:
+    """Returns the number of a training's steps by NumPy; infinity if no step has been measured."""
+    if not kinds:
+        return math.inf
+    return begin + 2 * SETTLED + sum(kinds.values())  # so many have passed when a resumed training measures its first
 
 
 training = Training()

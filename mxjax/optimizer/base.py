@@ -72,7 +72,6 @@ class Optimizer:
     lr: float
     opt_registry: ClassVar[dict[str, type[Optimizer]]] = {}
     takes_lists = False  # whether `update` takes lists of weights alone, as in MXNet 2
-    _first_steps: float | None = None  # how many steps of the training NumPy computes, once that is decided
 
     def __init__(self, rescale_grad: float = 1.0, param_idx2name: dict[int, str] | None = None, wd: float = 0.0,
                  clip_gradient: float | None = None, learning_rate: float | None = None,
@@ -97,6 +96,7 @@ class Optimizer:
         self.begin_num_update = begin_num_update
         self.num_update = begin_num_update
         training.begin()
+        self._kinds_of_steps: dict[int, int] = {}  # they decide how many steps NumPy computes (see `Training`)
         self._all_index_update_counts: dict[int, dict[Any, int]] = {0: {}}  # by device, then by parameter
         self._index_update_count = self._all_index_update_counts[0]
         self.idx2name: dict[Any, str] = dict(param_idx2name or {})
@@ -280,9 +280,7 @@ class Optimizer:
         if most > self.num_update:
             if training.owner != id(self) or training.steps < training.first:
                 training.owner = id(self)
-                first = training.update(self.num_update, self._first_steps)
-                if first is not None:
-                    self._first_steps = first
+                training.update(self.num_update, self.begin_num_update, self._kinds_of_steps)
             self.num_update = most
 
     def update_counts(self, device_id: int) -> dict[Any, int]:
@@ -300,7 +298,7 @@ class Optimizer:
             self._all_index_update_counts.clear()
             self._set_current_context(device_id)
             self._index_update_count.update(counts or {})
-        training.resume(self.num_update, self._first_steps)
+        training.resume(self.num_update, self.begin_num_update, self._kinds_of_steps)
 
     # ------------------------------------------------------------------ prepared updates
     # A class that defines `_operator(weight, state) -> (operator, parameters but lr and wd)` says that its update of
@@ -343,7 +341,7 @@ class Optimizer:
         return {name: value for name, value in self.__dict__.items() if name != "param_dict"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__ = {**state, "param_dict": {}}
+        self.__dict__ = {"_kinds_of_steps": {}, **state, "param_dict": {}}  # MXNet's files have no such kinds
 
 
 register = Optimizer.register

@@ -147,6 +147,7 @@ def test_all_sizes_of_a_training_are_compiled_before_it_needs_them(room, monkeyp
         begun.append({a.shape for a in args if hasattr(a, "shape")})
         return begin(self, args, name, lower)
     monkeypatch.setattr(ahead.Ahead, "begin", noted)
+    monkeypatch.setattr(policy, "MOST_STEPS", 30)
     compiled.clear_caches()
     policy.training.begin()
     net, loss = mx.gluon.nn.HybridSequential(), mx.gluon.loss.L2Loss()
@@ -154,7 +155,7 @@ def test_all_sizes_of_a_training_are_compiled_before_it_needs_them(room, monkeyp
     net.initialize()
     net.hybridize()
     trainer = mx.gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.1})
-    for step in range(220):  # at most 200 steps are NumPy's
+    for step in range(3 * policy.MOST_STEPS + 30):  # NumPy has at most that many of each size
         size = 6 + step % 3
         with mx.autograd.record():
             value = loss(net(mx.nd.ones((size, 5))), mx.nd.ones((size, 3)))

@@ -212,12 +212,33 @@ def test_a_training_compiles_nothing_in_its_first_steps(count):
 
 @by_cpu
 def test_a_training_moves_to_xla_as_a_whole(count, monkeypatch):
-    monkeypatch.setattr(policy, "LEAST_STEPS", 3)
-    monkeypatch.setattr(policy, "MOST_STEPS", 3)
-    monkeypatch.setattr(policy, "LONG", 3)  # nothing is compiled ahead
-    _, trainer, net = trained(True, 3)
-    assert first_steps_of(trainer.optimizer) == 3 and not count
+    monkeypatch.setattr(policy, "MOST_STEPS", 1)
+    monkeypatch.setattr(policy, "LONG", 5)  # nothing is compiled ahead
+    _, trainer, net = trained(True, 5)
+    assert first_steps_of(trainer.optimizer) == 2 * policy.SETTLED + 1 == 5 and not count
     trained(True, 3, trainer, net)
+    assert count
+
+
+@by_cpu
+def test_each_batch_size_has_steps_by_numpy(count, monkeypatch):
+    """As many as pay for its own programs; more kinds than `MOST_KINDS` are no reason to wait longer."""
+    monkeypatch.setattr(policy, "MOST_STEPS", 4)
+    monkeypatch.setattr(policy, "MOST_KINDS", 3)
+    monkeypatch.setattr(policy, "LONG", 99)  # nothing is compiled ahead
+    net = mx.gluon.nn.Dense(3, in_units=19)
+    net.initialize()
+    trainer, most = mx.gluon.Trainer(net.collect_params(), "sgd"), 2 * policy.SETTLED + 3 * 4
+
+    def train(steps):
+        for step in steps:
+            with mx.autograd.record():
+                loss = (net(mx.nd.ones((2 + step % 4, 19))) ** 2).sum()
+            loss.backward()
+            trainer.step(1)
+    train(range(most))
+    assert first_steps_of(trainer.optimizer) == most == policy.training.first and not count
+    train(range(most, most + 3))
     assert count
 
 
@@ -236,9 +257,9 @@ def test_operators_that_cost_more_than_their_compilation_are_compiled_alone(coun
 
 def test_the_step_at_which_a_training_moves_is_saved(monkeypatch, tmp_path):
     monkeypatch.setattr(policy, "MOST_STEPS", 7)
-    _, trainer, _ = trained(False, 1)
+    _, trainer, _ = trained(False, policy.SETTLED + 1)
     decided = first_steps_of(trainer.optimizer)
-    assert decided is not None and policy.training.first == decided
+    assert decided == 2 * policy.SETTLED + 7 == policy.training.first
     trainer.save_states(str(tmp_path / "states"))
     mx.optimizer.SGD()  # another training begins
     assert policy.training.first == float("inf")
@@ -366,8 +387,7 @@ def test_batches_that_a_loader_makes_are_one_round():
 
 @by_cpu
 def test_sequences_of_ever_new_lengths_in_an_old_training(count, monkeypatch):
-    monkeypatch.setattr(policy, "LEAST_STEPS", 1)
-    monkeypatch.setattr(policy, "MOST_STEPS", 1)
+    monkeypatch.setattr(policy, "MOST_STEPS", 0)
     w = mx.nd.array(rng.normal(size=(4, 3)))
     w.attach_grad()
     optimizer = mx.optimizer.SGD()
