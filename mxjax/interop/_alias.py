@@ -210,8 +210,8 @@ def install_mxnet_alias(numpy_names: bool = True, children: bool = False, api: i
         numpy_names: also restore names that NumPy and Python have removed (`np.int`, `np.product`,
             `collections.Iterable`, `time.clock` ...) and that scripts and libraries of MXNet's time
             use, bytes in `np.fromstring`, `np.array(x, copy=False)` where a copy is needed,
-            iterators in `np.stack`, `newshape` and `interpolation`. The same applies to Pillow,
-            when it is imported (`Image.ANTIALIAS`).
+            lists of different lengths in `np.array`, iterators in `np.stack`, `newshape` and
+            `interpolation`. The same applies to Pillow, when it is imported (`Image.ANTIALIAS`).
         children: also install the alias in Python processes that this one starts, through a
             directory in `PYTHONPATH`; `importlib.metadata` then also finds its version. `python -m
             mxjax run` does this. Processes that run the same script, as those of `multiprocessing`,

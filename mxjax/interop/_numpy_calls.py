@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections.abc
 import functools
 import inspect
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -33,6 +34,21 @@ def _with_iterators(function: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
+def _takes_ragged(make: Callable[..., Any]) -> Callable[..., Any]:
+    """`np.array` or `np.asarray`, which make lists of different lengths an array of objects, with a warning."""
+    @functools.wraps(make)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return make(*args, **kwargs)
+        except ValueError as error:
+            if "inhomogeneous" not in str(error) or len(args) > 1 or kwargs.get("dtype") is not None:
+                raise
+        warnings.warn("sequences of different lengths become an array of objects; dtype=object says that this is meant",
+                      np.exceptions.VisibleDeprecationWarning, stacklevel=2)
+        return make(*args, **{**kwargs, "dtype": object})
+    return run
+
+
 def _copies_if_needed(array: Callable[..., Any]) -> Callable[..., Any]:
     """`np.array`, in which `copy=False` avoids the copy where it can, and is no error elsewhere."""
     @functools.wraps(array)
@@ -51,4 +67,5 @@ def give_calls_back() -> None:
             _replace(name, with_keyword(function, then, now))
     for name in _STACKS:
         _replace(name, _with_iterators(getattr(np, name)))
-    _replace("array", _copies_if_needed(np.array))
+    _replace("array", _takes_ragged(_copies_if_needed(np.array)))
+    _replace("asarray", _takes_ragged(np.asarray))

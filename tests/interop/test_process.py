@@ -314,7 +314,9 @@ import mxnet as mx
 x = np.zeros((2, 3))
 for call in (lambda: np.array([1, 2], copy=False), lambda: np.shares_memory(x, np.array(x, copy=False)),
              lambda: np.reshape(x, newshape=(-1,)).shape, lambda: np.vstack(np.ones(2) for _ in range(2)).shape,
-             lambda: np.hstack(map(np.array, [[1], [2]])), lambda: np.percentile([1, 2, 3], 60, interpolation="lower")):
+             lambda: np.hstack(map(np.array, [[1], [2]])), lambda: np.percentile([1, 2, 3], 60, interpolation="lower"),
+             lambda: np.array([[1, 2], [3]]), lambda: np.asarray([[1, 2], [3]]).dtype,
+             lambda: np.array([[1, 2], [3]], np.int32), lambda: mx.nd.array([[1, 2], [3]])):
     try:
         print(call())
     except (TypeError, ValueError) as error:
@@ -325,7 +327,9 @@ print([type(y) is mx.np.ndarray for y in (np.reshape(a, (3, 2)), np.vstack([a, a
     lines = done.stdout.splitlines()
     assert lines[-1] == "[True, True] (2, 1)", done.stderr[-3000:]
     if wanted:
-        assert lines[:-1] == ["[1 2]", "True", "(6,)", "(2, 2)", "[1 2]", "2"]
+        assert lines[:-1] == ["[1 2]", "True", "(6,)", "(2, 2)", "[1 2]", "2", "[list([1, 2]) list([3])]", "object",
+                              "ValueError", "TypeError"]
+        assert "VisibleDeprecationWarning" in done.stderr
     else:
         assert lines[0] == "ValueError" and lines[1] == "True"
 
