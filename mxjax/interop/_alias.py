@@ -166,11 +166,12 @@ _NUMPY_NAMES = {
     **{name: getattr(np.exceptions, name) for name in ("AxisError", "ComplexWarning", "RankWarning",
                                                         "VisibleDeprecationWarning")},
 }
+_ArgSpec = collections.namedtuple("ArgSpec", "args varargs keywords defaults")
 # names of Python's own modules then
 _PYTHON_NAMES: dict[types.ModuleType, dict[str, Any]] = {
     collections: {name: getattr(collections.abc, name) for name in collections.abc.__all__},
-    inspect: {"getargspec": lambda function: inspect.getfullargspec(function)[:4]}, fractions: {"gcd": math.gcd},
-    time: {"clock": time.perf_counter},
+    inspect: {"ArgSpec": _ArgSpec, "getargspec": lambda function: _ArgSpec(*inspect.getfullargspec(function)[:4])},
+    fractions: {"gcd": math.gcd}, time: {"clock": time.perf_counter},
 }
 # names of libraries then, by those that have their values; the libraries may be imported later, or not be there
 _LATER_NAMES = {"PIL.Image": {"ANTIALIAS": "LANCZOS", "LINEAR": "BILINEAR", "CUBIC": "BICUBIC"}}

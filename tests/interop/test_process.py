@@ -296,10 +296,12 @@ try:
     print(np.int is int, np.float is float, np.asscalar(np.array([3])), np.product([2, 3]), np.in1d([[1, 2]], [2]))
     print(np.fromstring(b"\\1\\2", np.uint8), np.fromstring("1, 2", sep=","), np.math.sqrt(4), np.AxisError.__name__)
     print(isinstance([], collections.Iterable), time.clock() > 0, inspect.getargspec(lambda a, b=1: a)[0])
+    print(inspect.getargspec(lambda a, *b, c=1: a), isinstance(inspect.getargspec(lambda: 0).args, list))
 except AttributeError:
     print("dropped")
 """)
-    expected = ("True True 3 6 [False  True]\n[1 2] [1. 2.] 2.0 AxisError\nTrue True ['a', 'b']\n" if wanted else
+    expected = ("True True 3 6 [False  True]\n[1 2] [1. 2.] 2.0 AxisError\nTrue True ['a', 'b']\n"
+                "ArgSpec(args=['a'], varargs='b', keywords=None, defaults=None) True\n" if wanted else
                 "dropped\n")
     assert done.stdout == expected, done.stderr[-3000:]
 
