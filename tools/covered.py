@@ -1,6 +1,7 @@
 """A pytest plugin that writes which tests run which lines of the package, for `mutation.py --covered`.
 
     PYTHONPATH=tools COVERED=folder python -m pytest -p covered -n 2 tests
+    PYTHONPATH=tools COVERED=folder MXJAX_API=2 python -m pytest -p covered -p no:xdist tests/level/two
 
 Needs Python 3.12 or newer. Each process writes one JSON file into the folder that COVERED names: for every file of the
 package and every line the tests that run it, those that run the least besides first, at most `MOST` of them. Lines that
@@ -68,4 +69,4 @@ def pytest_sessionfinish() -> None:
         files[Path(file.removeprefix(PACKAGE)).as_posix()][line] = [[-size, test] for size, test in tests]
     folder = Path(os.environ["COVERED"])
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"{os.environ.get('PYTEST_XDIST_WORKER', 'main')}.json").write_text(json.dumps(files), encoding="utf-8")
+    (folder / f"{os.getpid()}.json").write_text(json.dumps(files), encoding="utf-8")

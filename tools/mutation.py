@@ -82,7 +82,8 @@ TESTS = {
 }
 
 # of what an import defines: names, parameters, defaults
-TABLES = ["tests/test_defaults.py", "tests/test_names.py", "tests/ops/test_operators.py"]
+TABLES = ["tests/test_defaults.py", "tests/test_names.py", "tests/ops/test_attributes.py",
+          "tests/ops/test_operators.py", "tests/test_options.py"]
 
 OPERATORS = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
@@ -95,6 +96,7 @@ CONSTANTS = {bool: lambda value: not value, int: lambda value: value + 1, float:
              str: lambda value: value + "?"}
 PLACES = (ast.Attribute, ast.Subscript)  # an assignment to a name is missed by whatever uses the name
 MOST_TESTS = 60  # of those that run a line
+LEVEL_2 = "tests/level/two/"  # tests that run in a process of MXNet 2's level
 STATEMENTS = (ast.Expr, ast.AugAssign, ast.Raise, ast.Delete, ast.Break, ast.Continue)
 
 
@@ -249,8 +251,18 @@ def tests_of(root: Path, mutant: Mutant, lines: dict[int, list]) -> list[str]:
 
 def run(root: Path, tests: list[str], limit: float) -> tuple[str, str]:
     """Runs tests in a copy of the tree: ("passed", "failed" or "timed out", the test that failed)."""
+    outcome = "passed", ""
+    for level in ("1", "2"):  # a process has one level of the API
+        own = [test for test in tests if test.startswith(LEVEL_2) == (level == "2")]
+        if own and outcome[0] == "passed":
+            outcome = _run(root, own, limit, {"MXJAX_API": level} if level == "2" else {})
+    return outcome
+
+
+def _run(root: Path, tests: list[str], limit: float, more: dict[str, str]) -> tuple[str, str]:
     command = [sys.executable, "-m", "pytest", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", "--tb=no", "-rfE"]
-    environment = {**os.environ, "PYTHONPATH": str(root), "PYTHONPYCACHEPREFIX": str(root / "bytecode")}
+    environment = {**os.environ, "PYTHONPATH": str(root), "PYTHONPYCACHEPREFIX": str(root / "bytecode"),
+                   **more}
     with tempfile.TemporaryFile("w+") as output:
         process = subprocess.Popen([*command, *tests], cwd=root, env=environment, start_new_session=True,
                                    stdout=output, stderr=subprocess.STDOUT)

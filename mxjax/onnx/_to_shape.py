@@ -128,14 +128,16 @@ def _slice_like(c: ExportedNode) -> str:
     return c.op("Slice", c.inputs[0], c.const([0] * len(axes)), c.dims(c.inputs[1], axes), c.const(axes))
 
 
-@converter("Concat", "_npi_concatenate")
+@converter("Concat", "_rnn_param_concat")
 def _concat(c: ExportedNode) -> str:
-    return c.op("Concat", *c.inputs, axis=c.p["dim"] if "dim" in c.p else c.p["axis"])
-
-
-@converter("_rnn_param_concat")
-def _rnn_param_concat(c: ExportedNode) -> str:
     return c.op("Concat", *c.inputs, axis=c.p["dim"])
+
+
+@converter("_npi_concatenate")
+def _concatenate(c: ExportedNode) -> str:
+    if c.p["axis"] is None:
+        return c.op("Concat", *(c.op("Reshape", name, c.const([-1])) for name in c.inputs), axis=0)
+    return c.op("Concat", *c.inputs, axis=c.p["axis"])
 
 
 @converter("stack", "_npi_stack")
@@ -273,7 +275,8 @@ def _space_to_depth(c: ExportedNode) -> str:
 
 @converter("reverse", "_npi_flip")
 def _reverse(c: ExportedNode) -> str:
-    axes = c.p["axis"] if isinstance(c.p["axis"], tuple) else (c.p["axis"],)
+    axis = c.p["axis"]
+    axes = range(c.ndim()) if axis is None else axis if isinstance(axis, tuple) else (axis,)
     return cut(c, c.inputs[0], {c.axis(a): (None, None, -1) for a in axes})
 
 

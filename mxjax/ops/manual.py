@@ -9,12 +9,12 @@ import functools
 import re
 from pathlib import Path
 
-__all__ = ["EXAMPLES", "examples", "meaning"]
+__all__ = ["EXAMPLES", "MEANINGS", "examples", "meaning"]
 
 EXAMPLES = Path(__file__).with_name("examples.txt")
 
 # keyed by parameter if all operators agree on its meaning, otherwise by "operator parameter"
-_MEANINGS = {
+MEANINGS = {
     # ---- device and type of the result
     "ctx": "device, such as cpu(0); default: the current one",
     "dtype": "dtype of the result",
@@ -108,7 +108,11 @@ _MEANINGS = {
     "reflect_type": "kept for NumPy's sake; has no effect",
     "Pad mode": "padding: a constant, the nearest element (edge), or mirrored elements (reflect)",
     "_npi_pad mode": "padding: a constant, elements near the edge, or the maximum or minimum along the axis",
+    "_npx_quantized_transpose axes": "permutation of the axes; default: reversed",
     # ---- parts of arrays
+    "_npi_tril_indices m": "number of columns; default: n",
+    "_npi_triu_indices m": "number of columns; default: n",
+    "wrap": "whether the diagonal begins again after the last column",
     "begin": "start of the slice on each axis; None: the start of the axis",
     "end": "end of the slice on each axis (exclusive); None: the end of the axis",
     "slice_axis begin": "first index",
@@ -182,6 +186,9 @@ _MEANINGS = {
     "c": "c in a·x² + b·x + c",
     "hard_sigmoid alpha": "slope of the linear part",
     "hard_sigmoid beta": "value of the linear part at 0",
+    "period": "period of x and xp, which then need not increase; default: none",
+    "x_scalar": "x, if it is one number",
+    "x_is_scalar": "whether x is one number instead of an input",
     # ---- reductions and order
     "ord": "order of the norm, such as 1 or 2",
     "norm ord": "1: sum of absolute values; 2: Euclidean norm",
@@ -209,6 +216,12 @@ _MEANINGS = {
     "_npi_tril_indices n": "number of rows",
     "_npi_triu_indices n": "number of rows",
     # ---- linear algebra
+    "finfoEps32": "kept for MXNet's sake; has no effect",
+    "finfoEps64": "kept for MXNet's sake; has no effect",
+    "_npi_lstsq new_default": "whether the limit is the epsilon times the larger size, instead of rcond",
+    "axisa": "axis of the first input's vectors",
+    "axisb": "axis of the second input's vectors",
+    "axisc": "axis of the result's vectors",
     "transpose_a": "whether to transpose the left array",
     "transpose_b": "whether to transpose the right array",
     "transpose": "whether to transpose A",
@@ -336,6 +349,9 @@ _MEANINGS = {
     "LRN beta": "exponent",
     "knorm": "constant to which the sum of squares is added",
     "nsize": "number of neighbouring channels, odd",
+    "output_norm": "whether to return the base of the power as well",
+    "output_mask": "whether to return the mask as well",
+    "normalize": "kept for MXNet's sake; has no effect",
     "temperature": "divisor applied to the data first; default: 1",
     "use_length": "whether an input contains the number of valid leading elements",
     **{f"{name} dtype": "dtype of the result; default: that of the data" for name in (
@@ -343,6 +359,7 @@ _MEANINGS = {
         "_npi_var", "log_softmax", "softmax", "softmin")},
     **{f"_contrib_sldwin_atten_{name} w": "window size: number of positions on a side of each query" for name in (
         "context", "mask_like", "score")},
+    "symmetric": "whether each query also sees the w positions after it",
     "heads": "number of attention heads",
     "state_size": "size of the state",
     "num_layers": "number of stacked layers",
@@ -399,6 +416,11 @@ _MEANINGS = {
     "filename": "path of the image file",
     "interp": "interpolation: 0 nearest, 1 bilinear, 2 bicubic, 3 area, 4 Lanczos",
     "_image_resize size": "width and height in pixels, or one number for both",
+    "xrange": "limits of the crop's place between the left and the right border, 0 to 1",
+    "yrange": "limits of the crop's place between the upper and the lower border, 0 to 1",
+    "_image_random_resized_crop area": "limits of the crop's share of the image",
+    "_image_random_resized_crop ratio": "limits of the aspect ratio (width / height)",
+    "max_trial": "number of crops to draw before the centre is taken",
     "keep_ratio": "whether to keep the aspect ratio; size is then the size of the shorter side",
     "mean": "value to subtract: one number, or one per channel",
     "std": "value to divide by: one number, or one per channel",
@@ -501,6 +523,8 @@ _MEANINGS = {
        for name in ("add", "mul") for end, said in (("min", "calibrated minimum"), ("max", "calibrated maximum"))},
     **{f"_contrib_quantized_batch_norm {end}_calib_range": f"{said} of the result, known from calibration"
        for end, said in (("min", "calibrated minimum"), ("max", "calibrated maximum"))},
+    "quantized": "whether the inputs are integers",
+    "channel_wise_quantize": "whether each channel of the weight has its own scale",
     "out_type": "integer dtype; auto: uint8 if the calibrated range contains no negative values, else int8",
     "_contrib_quantize out_type": "integer dtype",
     "_contrib_dequantize out_type": "dtype of the result; only float32 is supported",
@@ -565,7 +589,7 @@ _MEANINGS = {
 
 def meaning(operator: str, parameter: str) -> str:
     """Returns the meaning of an operator's parameter; "" if it is not documented."""
-    return _MEANINGS.get(f"{operator} {parameter}") or _MEANINGS.get(parameter, "")
+    return MEANINGS.get(f"{operator} {parameter}") or MEANINGS.get(parameter, "")
 
 
 def examples(operator: str) -> str:

@@ -4,7 +4,7 @@ import pathlib
 import re
 
 import mxjax as mx
-from mxjax.ops import registry
+from mxjax.ops import manual, registry
 from mxjax.ops.attributes import ATTRIBUTES, KEPT
 
 from ..internals import outputs_of
@@ -47,3 +47,14 @@ def test_users_have_keys_of_their_own():
 def test_documentation_lists_all_keys():
     for key in (*ATTRIBUTES, *KEPT):
         assert f"\n    {key} " in registry.Op.__doc__
+
+
+def test_each_parameter_has_a_meaning():
+    """The documentation tells what each parameter means, and nothing of parameters that are not there."""
+    used = set()
+    for op in registry.operators():
+        for parameter in op.params:
+            place = f"{op.name} {parameter}"
+            assert manual.meaning(op.name, parameter), place
+            used.add(place if place in manual.MEANINGS else parameter)
+    assert not set(manual.MEANINGS) - used

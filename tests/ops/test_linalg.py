@@ -115,3 +115,18 @@ def test_the_gradient_of_a_singular_matrix_is_zero():
         logarithm.backward()
         expected = np.array([np.zeros((2, 2)), np.linalg.inv([[2, 1], [0, 3]]).T])
         np.testing.assert_allclose(value.grad.asnumpy(), expected, rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("name, inputs, outputs", [
+    ("gemm", ["mk", "kn", "mn"], ["mn"]), ("gemm2", ["mk", "kn"], ["mn"]), ("syrk", ["mk"], ["mm"]),
+    ("trmm", ["mm", "mk"], ["mk"]), ("trsm", ["mm", "mk"], ["mk"]), ("potrf", ["mm"], ["mm"]),
+    ("potri", ["mm"], ["mm"]),
+    ("sumlogdiag", ["mm"], [""]), ("inverse", ["mm"], ["mm"]), ("det", ["mm"], [""]), ("slogdet", ["mm"], ["", ""]),
+    ("gelqf", ["km"], ["km", "kk"]), ("syevd", ["mm"], ["mm", "m"]), ("extractdiag", ["mm"], ["m"]),
+    ("makediag", ["m"], ["mm"]), ("extracttrian", ["mm"], ["t"]), ("maketrian", ["t"], ["mm"])])
+def test_shapes_of_batches(name, inputs, outputs):
+    """Matrices behind two axes: sizes m = 4, k = 3, n = 5, t = 10 (a triangle of 4 rows)."""
+    sizes = {"m": 4, "k": 3, "n": 5, "t": 10}
+    symbol = getattr(mx.sym.linalg, name)(*map(mx.sym.var, "abc"[:len(inputs)]))
+    taken, found = [[(6, 7, *map(sizes.get, word)) for word in words] for words in (inputs, outputs)]
+    assert symbol.infer_shape(**dict(zip("abc", taken, strict=False)))[1] == found

@@ -3,6 +3,7 @@
 import ast
 import json
 import pathlib
+import re
 
 import numpy as np
 import pytest
@@ -23,6 +24,9 @@ ABSENT = {"Custom op_type", "_linspace step", "_linspace repeat", "_linspace inf
 UNLIKE_TYPES = {"_random_negative_binomial k", "_random_negative_binomial_like k", "ftml_update t",
                 "lamb_update_phase1 t", "mp_lamb_update_phase1 t", "_contrib_SyncBatchNorm eps", "smooth_l1 scalar",
                 "_cvcopyMakeBorder value", "_cvcopyMakeBorder values", "_linspace stop"}
+TAKE_ANY_AXIS = {"Dropout", "_contrib_boolean_mask", "_contrib_getnnz", "_np_roll", "_npi_concatenate", "_npi_dsplit",
+                 "_npi_hsplit", "_npi_insert_tensor", "_npi_unique", "_npx_quantized_transpose",
+                 "_contrib_quantized_batch_norm", "_contrib_quantized_concat", "_npi_tensordot_int_axes"}
 # {type: (text, value)} of valid and invalid values
 VALID = {
     "boolean": [("True", True), ("0", False)], "string": [("a word", "a word")],
@@ -103,3 +107,22 @@ def test_words_are_those_of_mxnet():
         if kind.startswith("{") and parameter.choices is not None:
             known = set(ast.literal_eval(kind)) - {None}
             assert set(parameter.choices) - known <= {"NCW", "NWC", "log_sigmoid", "mish"}, place
+
+
+@pytest.mark.parametrize("key", ["axis", "axes", "dim", "dim1", "axis1"])
+def test_an_axis_that_is_not_there(key):
+    """The error names the operator, which is one, and the axis."""
+    seen = 0
+    for op in registry.operators():
+        if key not in op.params or op.name in TAKE_ANY_AXIS:
+            continue
+        function = getattr(mx.sym, op.name, None) or getattr(mx.sym._internal, op.name)
+        given = {**RECORDED.get(op.name, {}).get("given", {}), key: "(99,)" if key == "axes" else "99"}
+        symbol = function(*map(mx.sym.var, "ab"[:2 if op.variadic else 0]), name="n", **given)
+        with pytest.raises(mx.MXNetError) as caught:
+            symbol.infer_shape(**dict.fromkeys(symbol.list_arguments(), (2, 3)))
+        named = set(re.findall(r"operator (\w\S*?):", str(caught.value))) - {"n"}
+        assert op.name in named and "99" in str(caught.value), op.name
+        assert all(registry.find(name) or registry.find(f"_contrib_{name}") for name in named), (op.name, named)
+        seen += 1
+    assert seen

@@ -99,3 +99,14 @@ def _old(version):
 def test_files_from_before_initializers_were_attributes_get_them(version, there):
     attrs = mx.sym.load_json(_old(version)).attr_dict().get("slopes", {})
     assert attrs == ({"__init__": '["Constant", {"value": 0.25}]'} if there else {})
+
+
+@pytest.mark.parametrize("name", ["argmin", "argmax"])
+@pytest.mark.parametrize("version, axis, kept", [
+    (904, "-1", False), (905, "-1", True), (904, "0", True), (10901, "-1", True)])
+def test_an_axis_of_minus_1_was_the_default_once(name, version, axis, kept):
+    rows = [{"op": "null", "name": "x", "inputs": []},
+            {"op": name, "name": "found", "attr": {"axis": axis}, "inputs": [[0, 0, 0]]}]
+    graph = {"nodes": rows, "arg_nodes": [0], "heads": [[1, 0, 0]], "attrs": {"mxnet_version": ["int", version]}}
+    attrs = mx.sym.load_json(json.dumps(graph)).attr_dict().get("found", {})
+    assert attrs == ({"axis": axis} if kept else {})
