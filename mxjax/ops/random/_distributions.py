@@ -75,7 +75,7 @@ DISTRIBUTIONS: dict[str, Distribution] = {
         "a Poisson distribution with rate lam"),
     "binomial": Distribution(
         lambda key, shape, dtype, n, p: jax.random.binomial(key, n, p, shape, dtype),
-        {"n": 1, "p": 0.5}, ("n", "p"), lambda n, p: n >= 0 and 0 <= p <= 1, "n >= 0 and 0 <= p <= 1",
+        {"n": 1, "p": 1.0}, ("n", "p"), lambda n, p: n >= 0 and 0 <= p <= 1, "n >= 0 and 0 <= p <= 1",
         "a binomial distribution: successes in n trials, each with probability p"),
     "negative_binomial": Distribution(
         lambda key, shape, dtype, k, p: _mixed(key, shape, dtype, k, (1 - p) / p),

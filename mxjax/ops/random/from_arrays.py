@@ -82,7 +82,7 @@ def sample_multinomial(data: Array, *, shape: Shape = (), get_prob: bool = False
 
 @register("_npx__random_multinomial", infer_type=gives(lambda p: p["dtype"]),
           FPartialShape=lambda p, n, chances: n + p["shape"] + chances[-1:], **RANDOM)
-def random_multinomial(n: Array, p: Array, *, shape: Shape = (), dtype: DType = "float32", _key: Any = None) -> Array:
+def random_multinomial(n: Array, p: Array, *, shape: Shape = (), dtype: DType = "int32", _key: Any = None) -> Array:
     """Draws the numbers of occurrences of each class in `n` draws with probabilities `p` (multinomial of MXNet 2).
 
     n: any shape; p: that shape + (classes,) -> that shape + `shape` + (classes,).

@@ -1,9 +1,14 @@
 """Transforms, the model zoo, the estimator and names around Gluon at level 2."""
 
+import functools
+import gzip
 import importlib
 import inspect
+import json
 import operator
+import pathlib
 import struct
+import sys
 
 import numpy as onp
 import pytest
@@ -13,6 +18,7 @@ import mxjax.cuda
 from mxjax import dlpack
 from mxjax.base import MXNetError
 from mxjax.gluon import nn, rnn
+from mxjax.ops import registry
 
 
 def test_transforms_take_and_give_mx_np_arrays():
@@ -323,3 +329,56 @@ def test_iterators_over_files_follow_the_mode(tmp_path):
     assert kinds == [{mx.nd.NDArray}, {mx.np.ndarray}]
     sparse = next(mx.io.LibSVMIter(data_libsvm=str(tmp_path / "a.svm"), data_shape=(3,), batch_size=2))
     assert type(sparse.data[0]) is mx.nd.sparse.CSRNDArray and type(sparse.label[0]) is mx.np.ndarray
+
+
+# ------------------------------------------------------------ defaults, beside those recorded from MXNet 2.0.0b1
+TESTS = pathlib.Path(__file__).parents[2]
+DEFAULTS = json.loads(gzip.decompress((TESTS / "data/mxnet/defaults_of_2.json.gz").read_bytes()))
+# classes without these options; stores of other packages; a module of MXNet 1
+WITHOUT = ("mx.executor.Executor", "mx.nd.CachedOp", "mx.kv.BytePS", "mx.kv.Horovod", "mx.misc")
+# no effect; None stands for ()
+OTHER_DEFAULTS = {("_npx_deconvolution", "workspace"), ("_contrib_AdaptiveAvgPooling2D", "output_size"),
+                  ("_linspace", "stop"), ("_contrib_quantized_transpose", "axes"), ("quantized_transpose", "axes")}
+
+
+def comparison(monkeypatch):
+    """Returns the comparison of the tests for MXNet 1.9.1."""
+    monkeypatch.syspath_prepend(str(TESTS))
+    found = __import__("test_defaults")._same
+    sys.modules.pop("test_defaults")
+    return found
+
+
+def test_defaults_of_functions_and_classes(monkeypatch):
+    equal, wrong, compared = comparison(monkeypatch), [], 0
+    for path, defaults in DEFAULTS["functions"].items():
+        if path.startswith(WITHOUT):
+            continue
+        parameters = inspect.signature(functools.reduce(getattr, path.split(".")[1:], mx)).parameters
+        for name, expected in defaults.items():
+            parameter = parameters.get(name)
+            if parameter is None or parameter.default is parameter.empty:
+                if not {p.kind for p in parameters.values()} & {inspect.Parameter.VAR_KEYWORD}:
+                    wrong.append(f"{path}({name}) has no default")
+                continue
+            compared += 1
+            if not equal(expected, parameter.default):
+                wrong.append(f"{path}({name}={parameter.default!r}), not {expected!r}")
+    assert not wrong, "\n".join(wrong)
+    assert compared > 3500
+
+
+def test_defaults_of_operators(monkeypatch):
+    """Those that MXNet 1.9.1 does not have, or has with other defaults."""
+    equal, wrong, compared = comparison(monkeypatch), [], 0
+    for name, defaults in DEFAULTS["operators"].items():
+        op = registry.find(name)
+        for key, text in defaults.items() if op is not None else ():
+            # None stands for the dtype that the caller gives
+            if key not in op.params or (name, key) in OTHER_DEFAULTS or (key, text) == ("dtype", "None"):
+                continue
+            compared += 1
+            if not equal(op.params[key].parse(text), op.params[key].filled):
+                wrong.append(f"{name}({key}={op.params[key].default!r}), not {text!r}")
+    assert not wrong, "\n".join(wrong)
+    assert compared > 500
