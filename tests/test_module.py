@@ -617,6 +617,15 @@ def bind(**kwargs):
     return mx.mod.Module(classifier()[0]).bind(*SHAPES, **kwargs)
 
 
+class Empty(mx.io.DataIter):
+    """An iterator without batches."""
+
+    provide_data, provide_label = [("data", (16, 5))], [("softmax_label", (16,))]
+
+    def next(self):
+        raise StopIteration
+
+
 @pytest.mark.parametrize("call, error, told", [
     (lambda: mx.mod.Module(classifier()[0], work_load_list=[1, 2]), AssertionError, "2 entries for 1 devices"),
     (lambda: bind(for_training=False, inputs_need_grad=True), AssertionError, "requires for_training=True"),
@@ -648,6 +657,7 @@ def bind(**kwargs):
     (lambda: mx.mod.Module(classifier()[0], context=[mx.cpu(0), mx.cpu(1)]).bind(*SHAPES,
                                                                                  shared_module=ready("module")),
      ValueError, "shared_module has 1 devices, but this module has 2"),
+    (lambda: mx.mod.Module(mlp()).fit(Empty(), num_epoch=1), ValueError, "train_data has no batches"),
     (lambda: twice().init_params(mx.init.One()), AssertionError, "modules 0 and 1 both have a parameter named a_"),
     (lambda: python_loss().update_metric(mx.metric.Accuracy(), [[mx.nd.ones(1)]], pre_sliced=True), RuntimeError,
      "does not accept labels by device"),

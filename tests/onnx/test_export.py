@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from opcall import of_arrays
 
 import mxjax as mx
 from mxjax import gluon
-from mxjax.ops import registry
 
 from ..internals import graph_of
 
@@ -67,30 +67,13 @@ def test_elementwise(tmp_path):
     check(tmp_path, sym.Group([*unary, *binary, *number]), [positive, positive[::-1] * 1.1])
 
 
-# operators whose calls with two arrays and a number are random, or need other shapes
-UNFIT = {"IdentityAttachKLSparseReg", "_sample_multinomial"}
-
-
 def test_each_operator_of_one_or_two_arrays(tmp_path):
     """All whose other parameters have defaults, in one graph."""
-    found, inputs = [], variables(2)
-    for name in mx.onnx.get_operator_support():
-        op = registry.get(name)
-        required = {key for key, parameter in op.params.items() if parameter.required}
-        count = 2 if op.variadic else len(op.input_names)
-        if required <= {"scalar", "axis"} and 0 < count < 3 and name not in UNFIT and "random" not in name:
-            function = getattr(sym, name, None) or getattr(sym._internal, name)
-            try:
-                symbol = function(*inputs[:count], **dict.fromkeys(required, 0.75 if "scalar" in required else 1))
-                _, shapes, _ = symbol.infer_shape(x0=(2, 3), **({"x1": (2, 3)} if count == 2 else {}))
-            except mx.MXNetError:
-                continue  # needs other shapes
-            if shapes and shapes[0]:  # others need NumPy's semantics
-                found.append(symbol if len(symbol.list_outputs()) == 1 else symbol[0])
+    inputs, moving = variables(2), {"IdentityAttachKLSparseReg"}  # its state has another shape
+    found = [symbol for name, symbol in of_arrays(mx.onnx.get_operator_support(), inputs) if name not in moving]
     found.append(sym._internal._npi_concatenate(*inputs, axis=None))
     assert len(found) > 180
-    values = RNG.uniform(0.1, 0.9, (2, 2, 3))
-    check(tmp_path, sym.Group(found), values, back=False)
+    check(tmp_path, sym.Group(found), RNG.uniform(0.1, 0.9, (2, 2, 3)), back=False)
 
 
 def test_remainders_halves_and_ranges(tmp_path):

@@ -8,6 +8,7 @@ import jax
 import numpy as np
 from jax.test_util import check_grads
 
+import mxjax as mx
 from mxjax._xla.x64 import needs_x64
 from mxjax.kernel import kernel
 from mxjax.ops import registry
@@ -62,3 +63,25 @@ def partial_shapes(name: str, ins: list, outs: list | None = None, **params: Any
     names = {"names": op.inputs(canonical, len(ins))} if getattr(rule, "wants_names", False) else {}
     rule(canonical, ins, outs, **names)
     return ins, outs
+
+
+def of_arrays(names, inputs):
+    """Yields (name, symbol) of operators of one or two arrays, called with these symbols of shape (2, 3).
+
+    Left out are those that need more parameters or other shapes, random ones, and those whose result has no axes.
+    """
+    shapes = dict.fromkeys(mx.sym.Group(inputs).list_arguments(), (2, 3))
+    for name in names:
+        op = registry.get(name)
+        required = {key for key, parameter in op.params.items() if parameter.required}
+        count = 2 if op.variadic else len(op.input_names)
+        if not required <= {"scalar", "axis"} or count not in (1, 2) or "random" in name or "sample" in name:
+            continue
+        function = getattr(mx.sym, name, None) or getattr(mx.sym._internal, name)
+        try:
+            symbol = function(*inputs[:count], **dict.fromkeys(required, 0.75 if "scalar" in required else 1))
+            _, found, _ = symbol.infer_shape(**{key: shapes[key] for key in symbol.list_arguments() if key in shapes})
+        except mx.MXNetError:
+            continue
+        if found and found[0]:
+            yield name, symbol if len(found) == 1 else symbol[0]

@@ -15,16 +15,20 @@ import re
 
 import numpy as np
 import pytest
+from opcall import of_arrays
 
 import mxjax as mx
 from mxjax import __main__ as command_line
 from mxjax import gluon
 from mxjax.gluon.model_zoo import vision
-from mxjax.tools.source import project
+from mxjax.tools.source import flax_emitter, project, torch_emitter
 
 pytest.importorskip("safetensors")
 sym = mx.sym
 
+# need other inputs
+UNFIT = {"arccosh", "_npi_arccosh", "IdentityAttachKLSparseReg", "_contrib_arange_like", "nanprod", "Reshape",
+         *(f"_npi_bitwise_{name}" for name in ("and", "or", "xor", "not"))}
 TARGETS = {"pytorch": "torch", "flax": "flax"}
 RECORD = pathlib.Path(__file__).parents[1] / "data/convert.json.gz"
 SOURCES = json.loads(gzip.decompress(RECORD.read_bytes()))  # {target: {model: its source}}
@@ -354,6 +358,13 @@ def loops():
     return sym.Group([outs, first, last, halves, total, number, chosen])
 
 
+def plain():
+    """All operators of one or two arrays, of numbers between 0.1 and 0.9."""
+    inputs = [sym.sigmoid(sym.var(name)) * 0.8 + 0.1 for name in ("data", "more")]
+    names = [name for name in torch_emitter.op.emitters if name in flax_emitter.op.emitters and name not in UNFIT]
+    return sym.Group([symbol for _, symbol in of_arrays(names, inputs)])
+
+
 # name: (network, shapes of inputs, most lines, most classes)
 MODELS = {
     "mlp": (mlp, {"data": (5, 20)}, 45, 1), "lenet": (lenet, {"data": (2, 1, 28, 28)}, 45, 1),
@@ -378,6 +389,7 @@ MODELS = {
     "regions": (regions, {"data": (2, 3, 32, 48), "maps": (2, 6)}, 260, 1),
     "loops": (loops, {"data": (5, 2, 4), "state": (2, 6), "extra": (2, 6)}, 170, 9),
     "arrays": (arrays, {"data": (3, 4, 4)}, 130, 1),
+    "plain": (plain, {"data": (2, 3), "more": (2, 3)}, 700, 1),
     "matrices": (matrices, {"data": (2, 4, 4)}, 80, 1),
 }
 

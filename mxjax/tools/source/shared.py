@@ -283,7 +283,9 @@ def _slice_like(c: EmittedNode, d: Dialect) -> Ref:
 
 def _concat(c: EmittedNode, d: Dialect) -> Ref:
     values, layout = c.alike()
-    axis = c.axis(c.p["dim"] if "dim" in c.p else c.p["axis"])
+    given = c.p["axis" if c.kind == "_npi_concatenate" else "dim"]
+    c.need(given is not None, "axis must be given")
+    axis = c.axis(given)
     if len(values) == 1:
         return values[0]
     return c.expr(f"{d.functions['concat']}(({{*}}), {c.place(axis, layout)})", *values, layout=layout)
@@ -349,7 +351,8 @@ def _gather_nd(c: EmittedNode, d: Dialect) -> Ref:
 
 
 def _reverse(c: EmittedNode, d: Dialect) -> Ref:
-    axes = c.p["axis"] if isinstance(c.p["axis"], tuple) else (c.p["axis"],)
+    axis = c.p["axis"]
+    axes = range(c.ndim()) if axis is None else axis if isinstance(axis, tuple) else (axis,)
     return c.expr(f"{d.lib}.flip({{0}}, {tuple(c.axis(a) for a in axes)})", c.ref())
 
 
