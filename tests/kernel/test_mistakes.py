@@ -86,6 +86,99 @@ def test_parameters_and_shapes_that_mxnet_refuses(name, shapes, params, message)
         getattr(mx.nd, name)(*map(mx.nd.ones, shapes), **params)
 
 
+MISTAKES = [
+    ("_split_v2", [(2, 4)], {"indices": (0, 3, 1), "axis": 1},
+     "indices=(0, 3, 1) must increase and stay within an axis of size 4"),
+    ("_split_v2", [(2, 4)], {"indices": (0, 1, 9), "axis": 1},
+     "indices=(0, 1, 9) must increase and stay within an axis of size 4"),
+    ("SliceChannel", [(2, 5)], {"num_outputs": 2},
+     "axis 1 of shape (2, 5) cannot be split into num_outputs=2 pieces of equal size"),
+    ("SliceChannel", [(2, 4)], {"num_outputs": 2, "squeeze_axis": True},
+     "axis 1 of shape (2, 4) cannot be split into num_outputs=2 pieces of size 1"),
+    ("take", [(1, 2), (1,)], {"mode": "raise"}, "indices from 1 to 1 are out of range for an axis of size 1"),
+    ("pick", [(3, 2), (2,)], {"axis": 1}, "index has shape (2,), but data without axis 1 (3,)"),
+    ("batch_take", [(2, 3), (3,)], {},
+     "indices must contain one index for each row of a matrix; got shapes (2, 3) and (3,)"),
+    ("SequenceMask", [(3, 2), (3,)], {"use_sequence_length": True},
+     "sequence_length must contain one number for each of the 2 sequences, got (3,)"),
+    ("SequenceLast", [(3, 2), (3,)], {"use_sequence_length": True},
+     "sequence_length must contain one number for each of the 2 sequences, got (3,)"),
+    ("SequenceReverse", [(3, 2), (3,)], {"use_sequence_length": True},
+     "sequence_length must contain one number for each of the 2 sequences, got (3,)"),
+    ("where", [(2,), (3, 2), (3, 2)], {},
+     "x (3, 2) and y (3, 2) must have the same shape, and the condition (2,) must have that shape or one number for "
+     "each row"),
+    ("where", [(3, 2), (3, 2), (3,)], {},
+     "x (3, 2) and y (3,) must have the same shape, and the condition (3, 2) must have that shape or one number for "
+     "each row"),
+    ("gather_nd", [(2, 2), (3, 2)], {},
+     "the first axis of indices (3, 2) must have a size from 1 to the 2 dimensions of data"),
+    ("_npi_hsplit", [(2, 5)], {"indices": (), "axis": 1, "sections": 2}, "an axis of size 5 cannot be split into 2"),
+    ("slice_axis", [(2, 4)], {"axis": 1, "begin": 5, "end": 6},
+     "begin=5, end=6 is not a valid range for an axis of size 4"),
+    ("slice", [(2, 4)], {"begin": (0, 0), "end": (1, 1), "step": (0, 1)},
+     "begin=(0, 0), end=(1, 1) and step=(0, 1) must have the same length, at most 2, and step must not contain 0"),
+    ("dot", [(2, 3), (2, 3)], {}, "shapes (2, 3) and (2, 3) do not match with transpose_a=False, transpose_b=False"),
+    ("batch_dot", [(2, 3, 4), (3, 4, 5)], {},
+     "shapes (2, 3, 4) and (3, 4, 5) must have the same number of dimensions, at least 3, and equal batch dimensions"),
+    ("broadcast_to", [(2, 3)], {"shape": (2, 4)},
+     "an array of shape (2, 3) cannot be broadcast to (2, 4); the number of dimensions must match, and each "
+     "dimension must match or be 1"),
+    ("broadcast_axis", [(2, 3)], {"axis": 1, "size": 4}, "axis 1 has size 3; only an axis of size 1 can be broadcast"),
+    ("broadcast_like", [(2, 3), (2, 4)], {},
+     "an array of shape (2, 3) cannot be broadcast to (2, 4); the number of dimensions must match, and each "
+     "dimension must match or be 1"),
+    ("elemwise_add", [(2, 3), (3, 2)], {},
+     "input 1 has shape (3, 2), but the first input has shape (2, 3); the shapes must match"),
+    ("broadcast_add", [(2, 3), (3, 2)], {},
+     "shapes (2, 3) and (3, 2) cannot be broadcast together; each pair of dimensions must match or contain a 1"),
+    ("tile", [(2,)], {"reps": (-1,)}, "reps=(-1,) must all be >= 1"),
+    ("depth_to_space", [(1, 3, 2, 2)], {"block_size": 2},
+     "block_size=2 does not divide an array of shape (1, 3, 2, 2) (batch, depth, height, width)"),
+    ("space_to_depth", [(1, 3, 3, 2)], {"block_size": 2},
+     "block_size=2 does not divide an array of shape (1, 3, 3, 2) (batch, depth, height, width)"),
+    ("Pad", [(1, 1, 2, 2)], {"mode": "constant", "pad_width": (1, 1, 0, 0, 0, 0, 0, 0)},
+     "pad_width=(1, 1, 0, 0, 0, 0, 0, 0) must be two numbers for each axis, zero for the first two axes, of an array"
+     " of 4 or 5 dimensions; got shape (1, 1, 2, 2)"),
+    ("Pad", [(1, 1, 2, 2)], {"mode": "reflect", "pad_width": (0, 0, 0, 0, 2, 0, 0, 0)},
+     "pad_width=(0, 0, 0, 0, 2, 0, 0, 0) must be smaller than the axes of (1, 1, 2, 2)"),
+    ("LayerNorm", [(2, 3), (2,), (3,)], {}, "gamma, beta and statistics must have the shape (3,), got (2,)"),
+    ("InstanceNorm", [(2, 3, 4), (2,), (3,)], {}, "gamma, beta and statistics must have the shape (3,), got (2,)"),
+    ("GroupNorm", [(2, 3, 4), (1,), (1,)], {"num_groups": 2},
+     "data of shape (2, 3, 4) must be (batch, channel, ...) with a number of channels divisible by num_groups=2"),
+    ("BatchNorm", [(2, 3), (3,), (3,), (3,), (2,)], {},
+     "gamma, beta and statistics must have the shape (3,), got (2,)"),
+    ("diag", [(2, 2, 2)], {"axis1": 1, "axis2": 1}, "there is no diagonal k=0 for axes 1 and 1 of (2, 2, 2)"),
+    ("Reshape", [(2, 3)], {"shape": (-1, -1)},
+     "shape=(-1, -1) does not match an array of shape (2, 3): only one dimension can be -1"),
+    ("Reshape", [(2, 3)], {"shape": (-4, -1, -1, 3)},
+     "shape=(-4, -1, -1, 3) does not match an array of shape (2, 3): -4 cannot be followed by -1 twice"),
+    ("transpose", [(2, 3)], {"axes": (0, 0)}, "axes=(0, 0) is not a permutation of 2 axes"),
+    ("SwapAxis", [(2, 3)], {"dim1": 0, "dim2": 5}, "axis 5 is out of range for an array of 2 dimensions"),
+    ("topk", [(2, 3)], {"k": 9}, "k=9 is larger than the axis of size 3"),
+    ("one_hot", [(2,)], {"depth": -1}, "depth must be 0 or more, got -1"),
+    ("reshape_like", [(2, 3), (4,)], {}, "6 elements of shape (2, 3) cannot be reshaped to (4,)"),
+    ("slice_like", [(2, 3), (3, 3)], {}, "axis 0 of (3, 3) exceeds that of (2, 3)"),
+    ("Crop", [(1, 1, 2, 2)], {"h_w": (3, 3), "num_args": 1}, "the crop of (3, 3) at (0, 0) is not inside (2, 2)"),
+    ("UpSampling", [(1, 1, 2, 2)], {"scale": 0, "sample_type": "nearest"}, "parameter scale must be int >= 1, got 0"),
+    ("softmax", [(3, 2), (2,)], {"use_length": True},
+     "length must have the shape of data (3, 2) without axis 1, got (2,)"),
+    ("khatri_rao", [(2, 3), (2, 4)], {},
+     "all matrices must have the same number of columns, got shapes (2, 3), (2, 4)"),
+    ("CTCLoss", [(3, 2, 4), (3, 2)], {},
+     "takes data (time, batch, alphabet) and label (batch, length), got (3, 2, 4) and (3, 2)"),
+]
+
+
+@pytest.mark.parametrize("name, shapes, params, message", MISTAKES)
+def test_calls_that_no_form_takes(name, shapes, params, message):
+    """NumPy forms leave mistakes to the formulas, whose texts tell what is wrong."""
+    function = getattr(mx.nd, name, None) or getattr(mx.nd._internal, name)
+    with pytest.raises(MXNetError) as caught:
+        function(*map(mx.nd.ones, shapes), **params)
+    assert f"{name}: {message}" in str(caught.value) or f"{name} {message}" in str(caught.value)
+
+
 @pytest.mark.parametrize("name, shapes, params", [
     ("FullyConnected", [(1, 2), (3, 2), (3,)], {"num_hidden": 3, "no_bias": True}),
     ("Deconvolution", [(1, 2, 3), (2, 1, 1), (1,)], {"kernel": (1,), "num_filter": 1}),  # no_bias by default
