@@ -25,9 +25,9 @@ ABSENT = {"mx.libinfo.find_conf_path", "mx.libinfo.find_lib_path", "mx.notebook.
           "mx.notebook.callback.LiveLearningCurve", "mx.notebook.callback.PandasLogger"}
 
 
-def _same(expected, value):
+def same(expected, value):
     if isinstance(expected, list):
-        return isinstance(value, (list, tuple)) and len(expected) == len(value) and all(map(_same, expected, value))
+        return isinstance(value, (list, tuple)) and len(expected) == len(value) and all(map(same, expected, value))
     if isinstance(expected, float) and math.isnan(expected):
         return value != value
     if isinstance(expected, str) and isinstance(value, type):  # a dtype
@@ -61,7 +61,7 @@ def test_functions_and_classes():
                     wrong.append(f"{path}({name}) has no default")
                 continue
             compared += 1
-            if not _same(expected, parameter.default):
+            if not same(expected, parameter.default):
                 wrong.append(f"{path}({name}={parameter.default!r}), not {expected!r}")
     assert not wrong, "\n".join(wrong)
     assert compared > 1600
@@ -80,7 +80,7 @@ def test_operators():
             except mx.MXNetError as error:
                 wrong.append(f"{name}({key}): {text!r} cannot be read: {error}")
                 continue
-            if not _same(expected, params[key].filled):
+            if not same(expected, params[key].filled):
                 wrong.append(f"{name}({key}={params[key].default!r}), not {text!r}")
     assert not wrong, "\n".join(wrong)
     assert compared > 1000
@@ -91,7 +91,7 @@ def test_operators():
 def test_image_iterators(name, parameters):
     known = schema(name, parameters)
     wrong = [f"{name}({key}={known[key].default!r}), not {text!r}" for key, text in RECORDED["iterators"][name].items()
-             if not _same(known[key].parse(text), known[key].default)]
+             if not same(known[key].parse(text), known[key].default)]
     assert not wrong, "\n".join(wrong)
 
 

@@ -77,8 +77,8 @@ def _nodes(mx, outputs):
 
 
 def _parameter(p):
-    return [list(p.shape or ()), p.grad_req, np.dtype(p.dtype).name, p._stype, p._grad_stype, p.lr_mult, p.wd_mult,
-            p._allow_deferred_init, p._differentiable, p.init if isinstance(p.init, str) else type(p.init).__name__]
+    return [list(p.shape or ()), p.grad_req, np.dtype(p.dtype).name, p._stype, p.lr_mult, p.wd_mult,
+            p.init if isinstance(p.init, str) else type(p.init).__name__]
 
 
 def _made(cls, options):
