@@ -157,19 +157,19 @@ _npi_matmul_np; 4; 3,4,2
 _npi_tensordot_np a_axes_summed=(0,) b_axes_summed=(1,); 3,4; 2,3,5
 _npi_tensordot_int_axes_np axes=1; 4,3; 3,5
 _npi_einsum_np num_args=2 subscripts=ij,jk->ik; 2,3; 3,4
-_linalg_gemm; 2,3,4; 2,4,5; 2,3,5
-_linalg_gemm2 transpose_a=1 transpose_b=1; 4,3; 5,4
-_linalg_trsm; 3,3; 3,4
-_linalg_potrf; 2,3,3
-_linalg_sumlogdiag; 2,3,3
-_linalg_det; 3,3
-_linalg_slogdet; 2,3,3
-_linalg_gelqf; 2,3,4
-_linalg_syrk; 2,3,4
-_linalg_makediag offset=1; 2,3
-_linalg_extractdiag offset=1; 2,3,3
-_linalg_maketrian; 2,6
-_linalg_extracttrian; 2,3,3
+_linalg_gemm; 6,2,3,4; 6,2,4,5; 6,2,3,5
+_linalg_gemm2 transpose_a=1 transpose_b=1; 6,2,4,3; 6,2,5,4
+_linalg_trsm; 6,2,3,3; 6,2,3,4
+_linalg_potrf; 6,2,3,3
+_linalg_sumlogdiag; 6,2,3,3
+_linalg_det; 6,2,3,3
+_linalg_slogdet; 6,2,3,3
+_linalg_gelqf; 6,2,3,4
+_linalg_syrk; 6,2,3,4
+_linalg_makediag offset=1; 6,2,3
+_linalg_extractdiag offset=1; 6,2,3,3
+_linalg_maketrian; 6,2,6
+_linalg_extracttrian; 6,2,3,3
 _npi_svd_np; 3,4
 _npi_solve_np; 3,3; 3,4
 _npi_pinv_scalar_rcond_np; 2,3,4

@@ -181,7 +181,8 @@ def shapes():
     best = sym.topk(z, k=2, axis=2, ret_typ="value")
     most = sym.expand_dims(sym.argmax(z, axis=2), axis=2)
     rows = sym.reshape(sym.concat(best, most, sym.norm(z, axis=2, keepdims=True), dim=2), shape=(-4, -1, 1, -2))
-    return sym.Group([sym.log_softmax(sym.squeeze(rows, axis=1)), sym.stack(b, c, axis=1), sym.reverse(z, axis=1)])
+    return sym.Group([sym.log_softmax(sym.squeeze(rows, axis=1)), sym.stack(b, c, axis=1), sym.reverse(z, axis=1),
+                      sym.space_to_depth(x, block_size=2), sym.depth_to_space(a, block_size=2)])
 
 
 def mathematics():
