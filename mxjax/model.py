@@ -231,6 +231,7 @@ class FeedForward:
         """
         eval_metric.reset()
         nbatch = 0
+        was_reset = self.epoch_size is None  # otherwise the previous epoch may have taken the last batch
         while self.epoch_size is None or nbatch < self.epoch_size:
             before = nbatch
             for data_batch in train_data:
@@ -245,10 +246,11 @@ class FeedForward:
                 _call_all(batch_end_callback, BatchEndParam(epoch, nbatch, eval_metric, locals()))
                 if nbatch == self.epoch_size:
                     return
-            if nbatch == before:
+            if nbatch == before and was_reset:
                 raise ValueError("the training iterator has no batches")
             logger.info("Epoch[%d] Resetting Data Iterator", epoch)
             train_data.reset()
+            was_reset = True
             if self.epoch_size is None:
                 return
 

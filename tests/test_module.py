@@ -394,13 +394,25 @@ def test_feed_forward_draws_and_logs_as_mxnet(epochs, caplog):
         "Epoch[0] Validation-accuracy"]
 
 
-def test_feed_forward_epochs_of_some_batches():
-    data = np.random.RandomState(0).rand(12, 10).astype("float32")
+@pytest.mark.parametrize("epoch_size", [2, 3, 5])
+def test_feed_forward_epochs_of_some_batches(epoch_size):
+    data = np.random.RandomState(0).rand(12, 10).astype("float32")  # three batches
     counts = []
     with pytest.warns(DeprecationWarning):
-        mx.model.FeedForward.create(mlp(), mx.io.NDArrayIter(data, np.zeros(12), 4), num_epoch=2, epoch_size=5,
+        mx.model.FeedForward.create(mlp(), mx.io.NDArrayIter(data, np.zeros(12), 4), num_epoch=2, epoch_size=epoch_size,
                                     batch_end_callback=lambda param: counts.append(param.nbatch))
-    assert counts == [1, 2, 3, 4, 5] * 2
+    assert counts == list(range(1, epoch_size + 1)) * 2
+
+
+@pytest.mark.parametrize("epoch_size", [None, 2])
+def test_feed_forward_refuses_an_iterator_without_batches(epoch_size):
+    class Empty(mx.io.NDArrayIter):
+        def iter_next(self):
+            return False
+
+    with pytest.warns(DeprecationWarning), pytest.raises(ValueError, match="no batches"):
+        mx.model.FeedForward.create(mlp(), Empty(np.zeros((12, 10)), np.zeros(12), 4), num_epoch=1,
+                                    epoch_size=epoch_size)
 
 
 SPARSE = [("sgd", {"wd": 0.1}, [[1.0600033, 0.7364017], [1.0074875, 0.9631155], [1, 1], [0.7005445, 0.8813527]]),
