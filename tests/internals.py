@@ -170,9 +170,14 @@ def updates_together(updater):
     return updater.prepared.together
 
 
+def kinds_of_steps(optimizer):
+    """Returns the kinds of steps that an optimizer has seen, and the number of steps by NumPy for each."""
+    return optimizer._kinds_of_steps
+
+
 def first_steps_of(optimizer):
     """Returns the number of steps that NumPy computes before XLA does."""
-    return policy._first(optimizer.begin_num_update, optimizer._kinds_of_steps)
+    return policy._first(optimizer.begin_num_update, kinds_of_steps(optimizer))
 
 
 def scaler_of(trainer):

@@ -16,7 +16,7 @@ from mxjax.base import MXNetError
 from mxjax.ops import registry
 from mxjax.ops.by_device import traced_for
 
-from .internals import address_of, updates_together
+from .internals import address_of, kinds_of_steps, updates_together
 
 # name, arguments, and the first rows of two weights after 4 updates by MXNet 1.9.1 (see `trained`)
 TABLE = [
@@ -689,3 +689,19 @@ def test_updaters_take_one_or_several():
 def test_what_optimizers_refuse(call, error, told):
     with pytest.raises(error, match=told):
         call()
+
+
+def test_kinds_of_steps_come_back_and_are_checked():
+    def stepped(optimizer, steps):
+        updater = mx.optimizer.get_updater(optimizer)
+        weight = mx.nd.ones((3,))
+        for _ in range(steps):
+            updater(0, mx.nd.ones((3,)), weight)
+        return updater
+    saved = stepped(mx.optimizer.Adam(), 6)
+    other = stepped(mx.optimizer.Adam(), 0)
+    other.set_states(saved.get_states(dump_optimizer=True))
+    assert kinds_of_steps(other.optimizer) == kinds_of_steps(saved.optimizer) != {}
+    kinds_of_steps(saved.optimizer)[1] = "many"
+    with pytest.raises(mx.MXNetError, match="values other than integers"):
+        other.set_states(saved.get_states(dump_optimizer=True))

@@ -386,7 +386,8 @@ def _object(cls: type[object], state: object) -> Any:
         raise _Damaged(f"{cls.__name__}: its attributes are not a dict with names as keys")
     for name, example in _example(cls).items():
         if name not in state:
-            if name not in ("param_dict", "_kinds_of_steps") and cls.__module__.startswith("mxjax."):  # the user's own may leave something out
+            # the user's own may leave something out, and MXNet's have no kinds of steps
+            if name not in ("param_dict", "_kinds_of_steps") and cls.__module__.startswith("mxjax."):
                 raise _Damaged(f"{cls.__name__} has no attribute {name!r}")
         elif not _alike(state[name], example, name):
             raise _Damaged(f"{cls.__name__}: attribute {name!r} is {_told(state[name])}, expected one of type "
@@ -417,6 +418,8 @@ def _alike(value: object, example: object, name: str) -> bool:
     """Returns whether an attribute can be used where the example is one; numbers may be unset."""
     if name == "lr_scheduler":
         return value is None or isinstance(value, lr_scheduler.LRScheduler)
+    if name == "_kinds_of_steps" and isinstance(value, dict) and any(type(n) is not int for n in value.values()):
+        raise _Damaged(f"attribute {name!r} has values other than integers")
     if example is None or isinstance(example, bool | int | float):
         return value is None or isinstance(value, bool | int | float)
     if isinstance(example, dict):
