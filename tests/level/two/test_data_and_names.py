@@ -342,35 +342,27 @@ OTHER_DEFAULTS = {("_npx_deconvolution", "workspace"), ("_contrib_AdaptiveAvgPoo
 
 
 def comparison(monkeypatch):
-    """Returns the comparison of the tests for MXNet 1.9.1."""
+    """Returns the module of the tests for MXNet 1.9.1, which compares."""
     monkeypatch.syspath_prepend(str(TESTS))
-    found = __import__("test_defaults").same
-    sys.modules.pop("test_defaults")
-    return found
+    __import__("test_defaults")
+    return sys.modules.pop("test_defaults")
 
 
 def test_defaults_of_functions_and_classes(monkeypatch):
-    equal, wrong, compared = comparison(monkeypatch), [], 0
+    compare, wrong, compared = comparison(monkeypatch).differences, [], 0
     for path, defaults in DEFAULTS["functions"].items():
         if path.startswith(WITHOUT):
             continue
         parameters = inspect.signature(functools.reduce(getattr, path.split(".")[1:], mx)).parameters
-        for name, expected in defaults.items():
-            parameter = parameters.get(name)
-            if parameter is None or parameter.default is parameter.empty:
-                if not {p.kind for p in parameters.values()} & {inspect.Parameter.VAR_KEYWORD}:
-                    wrong.append(f"{path}({name}) has no default")
-                continue
-            compared += 1
-            if not equal(expected, parameter.default):
-                wrong.append(f"{path}({name}={parameter.default!r}), not {expected!r}")
+        more, count = compare(path, parameters, defaults)
+        wrong, compared = wrong + more, compared + count
     assert not wrong, "\n".join(wrong)
     assert compared > 3500
 
 
 def test_defaults_of_operators(monkeypatch):
     """Those that MXNet 1.9.1 does not have, or has with other defaults."""
-    equal, wrong, compared = comparison(monkeypatch), [], 0
+    equal, wrong, compared = comparison(monkeypatch).same, [], 0
     for name, defaults in DEFAULTS["operators"].items():
         op = registry.find(name)
         for key, text in defaults.items() if op is not None else ():
