@@ -368,10 +368,10 @@ class Cluster:
         with self.news:
             if self.failure:
                 return
+            self._say(text)  # before another thread sees the failure: its error may end the process at once
             self.failure = text
             self.news.notify_all()
         threading.Thread(target=self.end_later, name="mxjax-end", daemon=True).start()
-        self._say(text)
 
     def _say(self, text: str) -> None:
         with contextlib.suppress(OSError, ValueError):  # who read it may be dead as well

@@ -103,6 +103,16 @@ def test_a_gathering_ends_with_what_has_happened_to_another(job, begin, how):
     assert min(first.seconds) > 1e6
 
 
+def test_a_failure_is_printed_before_another_thread_can_raise_it(job, monkeypatch):
+    """That thread's error may end the process, and threads that print end with it."""
+    _, first, _ = job
+    seen = []
+    monkeypatch.setattr(cluster, "print", lambda *args, **kwargs: seen.append((args[0], first.failure)), raising=False)
+    first.fail("something else")
+    first.fail("another thing")
+    assert seen == [("mxjax: worker 0: something else", "")] and first.failure == "something else"
+
+
 def test_an_error_is_explained_as_soon_as_there_is_news(job, begin, monkeypatch):
     _, first, second = job
     with monkeypatch.context() as patch:
