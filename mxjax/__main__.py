@@ -32,7 +32,7 @@ _TOOLS = {"doctor": "report what a script or saved graph uses that differs, is m
 _OF_MODELS = {"doctor", "convert", "serve", "plan", "inspect"}  # may need code of the user's, such as operators
 
 
-# by package: the extra that brings it, and what it is for
+# by package: the extra that installs it, and its purpose
 _OPTIONAL = {"flax": ("flax", "flax modules as blocks, and back"), "optax": ("optax", "its rules as optimizers"),
              "opencv-python-headless": ("image", "decoding and augmenting pictures"),
              "onnx": ("onnx", "ONNX models"), "graphviz": ("viz", "drawings of networks"),
@@ -42,14 +42,14 @@ _OPTIONAL = {"flax": ("flax", "flax modules as blocks, and back"), "optax": ("op
 
 
 class _Formatter(argparse.ArgumentDefaultsHelpFormatter):
-    """Shows the defaults that say something."""
+    """Shows defaults unless they are None or False."""
 
     def _get_help_string(self, action: argparse.Action) -> str | None:
         return super()._get_help_string(action) if action.default not in (None, False, True, "", []) else action.help
 
 
 def _info() -> None:
-    """Prints versions, devices and features, and what is missing."""
+    """Prints versions, devices, features and missing packages."""
     import importlib.metadata as metadata
 
     import jax

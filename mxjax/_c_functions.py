@@ -1,8 +1,8 @@
-"""The functions of MXNet's C library that Python scripts call by themselves, as `mx.base._LIB`.
+"""The functions of MXNet's C library that Python scripts call directly, as `mx.base._LIB`.
 
-They take what `ctypes` made for C, write results through pointers, and return 0, or -1 after an error, which
+They accept `ctypes` objects, write results through pointers, and return 0, or -1 after an error, which
 `mx.base.check_call` raises. Objects are known by pointers: `ctypes.cast(array, NDArrayHandle)` gives an NDArray's, and
-`NDArray(handle)` and `Symbol(handle)` take over what a function has made.
+`NDArray(handle)` and `Symbol(handle)` take over the objects that a function created.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Library:
 
     def __init__(self) -> None:
         # Scripts that speak to MXNet's C library call these two as it has left them. They are everybody's: so they are
-        # changed only where the library is asked for, and nobody else has said what they return.
+        # changed only when the library is requested, and unless other code has set their types.
         for function, kind in ((ctypes.pythonapi.PyCapsule_New, ctypes.py_object),
                                (ctypes.pythonapi.PyCapsule_GetPointer, ctypes.c_void_p)):
             if function.restype is ctypes.c_int:
@@ -106,7 +106,7 @@ def _last_error() -> bytes:
     return f"{name}: {error}".encode()
 
 
-_functions["MXGetLastError"] = _last_error  # the only one whose result is what it is asked for
+_functions["MXGetLastError"] = _last_error  # the only one that returns its result
 
 
 @_function("MXNDArrayWaitAll", "MXNotifyShutdown")
@@ -198,7 +198,7 @@ def _from_dlpack(tensor: object, *rest: object) -> None:
 
 
 _CAPSULE = b"dltensor"  # lives as long as any capsule does
-# a prototype of our own: the types of ctypes.pythonapi's functions are everybody's, so nobody's to set
+# a separate prototype, since the types of ctypes.pythonapi's functions are shared by all code
 _new_capsule = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)(
     ("PyCapsule_New", ctypes.pythonapi))
 

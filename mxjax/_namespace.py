@@ -64,7 +64,7 @@ def public_name(registered: str, kind: str) -> str | None:
     return registered[len(prefix):] if registered.startswith(prefix) else None
 
 
-# by the beginning of names that MXNet 2 has and mxjax has not: why, and what there is instead
+# by prefix of MXNet 2's names that mxjax lacks: the reason, and the alternative
 _ABSENT = {"intgemm_": "intgemm is for x86 processors; mx.contrib.quantization makes networks of 8-bit integers",
            "tvm_": "TVM's operators are not here; XLA compiles all of mxjax's"}
 
@@ -160,7 +160,7 @@ def positional(op: registry.Op) -> list[str]:
 
 
 def signature(op: registry.Op, last: tuple[str, ...] = ("out", "name")) -> inspect.Signature:
-    """The signature users see: inputs, parameters, and what follows them."""
+    """Returns the signature for users: inputs, parameters, and common arguments."""
     kind = inspect.Parameter
     hidden = op.get_attr("hidden", ())
     if op.get_attr("opaque"):

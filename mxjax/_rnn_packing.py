@@ -13,7 +13,7 @@ from .ndarray import NDArray, array
 
 __all__ = ["GATES", "Packing", "joined", "packed_shapes", "pieces"]
 
-# what is appended to the names of each gate's part of the weights
+# suffixes of the names of each gate's part of the weights
 GATES = {"rnn_relu": ("",), "rnn_tanh": ("",), "lstm": ("_i", "_f", "_c", "_o"), "gru": ("_r", "_z", "_o")}
 
 
@@ -83,7 +83,7 @@ class Packing:
         return "lr" if self.bidirectional else "l"
 
     def _parts(self, num_input: int) -> Iterator[tuple[str, tuple[int, ...]]]:
-        """Names and shapes of what is packed, in its order: all weights, then all biases."""
+        """Returns names and shapes of the packed parts in order: all weights, then all biases."""
         hidden = self.num_hidden
         for kind in ("weight", "bias"):
             for layer in range(self.num_layers):

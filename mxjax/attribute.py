@@ -53,7 +53,7 @@ class _Scope(metaclass=_ScopeType):
 
     def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
-        if _Scope in cls.__bases__:  # the root of a kind; what derives from it shares its current scope
+        if _Scope in cls.__bases__:  # the root of a kind; its subclasses share its current scope
             cls._current = PerThread(cls)
 
     def __enter__(self) -> Any:

@@ -21,7 +21,7 @@ __all__ = ["MXNetError", "NotImplementedForSymbol", "NotSupportedForSparseNDArra
 string_types = (str,)
 numeric_types = (float, int, np.generic)
 integer_types = (int, np.integer)
-Key: TypeAlias = int | str  # what a parameter is known by: its number or its name
+Key: TypeAlias = int | str  # identifies a parameter: its number or its name
 
 
 class MXNetError(RuntimeError):
@@ -249,7 +249,7 @@ def py_str(x: bytes | str) -> str:
     return x.decode("utf-8") if isinstance(x, bytes) else x
 
 
-# What scripts that spoke to MXNet's C interface used to build its arguments.
+# Functions with which scripts built the arguments of MXNet's C interface.
 mx_int, mx_uint, mx_int64 = ctypes.c_int, ctypes.c_uint, ctypes.c_int64
 mx_float, mx_float_p = ctypes.c_float, ctypes.POINTER(ctypes.c_float)
 CachedOpHandle = DLPackHandle = DataIterHandle = ExecutorHandle = KVStoreHandle = NDArrayHandle = OpHandle = \
@@ -336,7 +336,7 @@ def c2pyerror(err_msg: str) -> tuple[str, str | None]:
 
 
 def add_fileline_to_docstring(module: object, incursive: bool = True) -> None:
-    """Does nothing; kept for compatibility, because `inspect` knows the location of functions."""
+    """Does nothing; kept for compatibility, because `inspect` finds the location of functions."""
 
 
 def build_param_doc(arg_names: Sequence[str], arg_types: Sequence[str], arg_descs: Sequence[str],

@@ -70,7 +70,7 @@ class Context(metaclass=_ContextType):
     devstr2type: ClassVar[dict[str, int]] = {name: number for number, name in devtype2str.items()}
     _scope: ClassVar[threading.local] = threading.local()
 
-    # One object each, because usually identity tells; so it is not among the caches that `clear_caches` clears.
+    # One object each, since contexts are often compared by identity; `clear_caches` does not clear this cache.
     _known: ClassVar[dict[tuple[int, int], Context]] = {}
 
     __slots__ = ("device_typeid", "device_id")
@@ -214,7 +214,7 @@ _absent = threading.local()
 
 @contextlib.contextmanager
 def standing_in(context: Context) -> Iterator[None]:
-    """A block in which the host stands in for a missing device in this thread, for programs that
+    """A block in which the host replaces a missing device in this thread, for programs that
     are planned but not run."""
     _absent.context = context
     try:

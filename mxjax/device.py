@@ -14,7 +14,7 @@ __all__ = ["Device", "cpu", "cpu_pinned", "current_device", "gpu", "gpu_memory_i
 
 
 def with_device(function: Callable[..., Any], old: str = "ctx") -> Callable[..., Any]:
-    """Has a function take a device by the name `device`, too; at level 2 its signature says so.
+    """Makes a function accept a device by the name `device`, too; at level 2 its signature shows it.
 
     Args:
         function: has a parameter `old`.

@@ -1,4 +1,4 @@
-"""`mx.dlpack`: what makes the functions that exchange arrays with other libraries without copying."""
+"""`mx.dlpack`: factories of the functions that exchange arrays with other libraries without copying."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _as(array_cls: type, array: NDArray) -> Any:
 
 
 def ndarray_from_dlpack(array_cls: type) -> Callable[[Any], Any]:
-    """Returns `from_dlpack(x)`, which makes arrays of this class of what exports DLPack.
+    """Returns `from_dlpack(x)`, which creates arrays of this class from objects that export DLPack.
 
     Args:
         array_cls: `mx.nd.NDArray` or `mx.np.ndarray`.

@@ -1,6 +1,6 @@
 """MXNet's error classes by name.
 
-An error's text begins with the name of its class ("MyError: no such column"); what is registered here is what
+An error's text begins with the name of its class ("MyError: no such column"); a class registered here is the one that
 `mx.base.c2pyerror` recognizes in such a text and `mx.base.error_types` makes it into:
 
     message, name = mx.base.c2pyerror(text)

@@ -38,11 +38,11 @@ class DataParallelExecutorGroup:
         param_names: those that are parameters.
         ctx: the devices.
         slices: each device's part of a batch.
-        train_data: iterator or batch that says the inputs' shapes.
+        train_data: iterator or batch with the inputs' shapes.
         shared_group: group whose parameters and memory are used.
 
     Raises:
-        ValueError: two variables have one name, or a batch does not say its shapes.
+        ValueError: two variables have one name, or a batch has no shapes.
     """
 
     def __init__(self, sym: Symbol, arg_names: list[str], param_names: list[str], ctx: list[Context],

@@ -51,12 +51,12 @@ class InitDesc(str):
         return desc
 
 
-# ending of the name -> what is done; the first that fits
+# suffix of the name -> method; the first match counts
 _BY_SUFFIX = tuple((suffix, f"_init_{kind}") for suffix, kind in (
     ("weight", "weight"), ("bias", "bias"), ("gamma", "gamma"), ("beta", "beta"), ("min", "zero"), ("max", "one"),
     ("weight_quantize", "quantized_weight"), ("bias_quantize", "quantized_bias")))
 
-# the rules for plain names, from before InitDesc: beginning, ending, what is done
+# the rules for plain names, from before InitDesc: prefix, suffix, method
 _BY_PLAIN_NAME = tuple((prefix, suffix, f"_init_{kind}") for prefix, suffix, kind in (
     ("upsampling", "", "bilinear"), ("stn_loc", "weight", "zero"), ("stn_loc", "bias", "loc_bias"),
     ("", "bias", "bias"), ("", "gamma", "gamma"), ("", "beta", "beta"), ("", "weight", "weight"),
@@ -189,7 +189,7 @@ alias = registry.get_alias_func(Initializer, "initializer")
 create: Callable[..., Initializer] = registry.get_create_func(Initializer, "initializer")
 _Class = TypeVar("_Class", bound=type)
 InitFunction: TypeAlias = Callable[[InitDesc, NDArray], None]  # an Initializer, Load or Mixed, or one's own
-InitializerLike: TypeAlias = Initializer | str | dict[str, Any] | None  # what `create` takes; None: the default
+InitializerLike: TypeAlias = Initializer | str | dict[str, Any] | None  # argument of `create`; None: the default
 
 
 def register(klass: _Class) -> _Class:
@@ -446,7 +446,7 @@ class MSRAPrelu(Xavier):
 
 
 def _bilinear_kernel(shape: tuple[int, ...]) -> np.ndarray:
-    """The weight (out, in, height, width) by which a deconvolution interpolates linearly."""
+    """Returns the weight (out, in, height, width) for linear interpolation by a deconvolution."""
     half = math.ceil(shape[3] / 2)
     centre = (2 * half - 1 - half % 2) / (2 * half)
     tent = [1 - np.abs(np.arange(size) / half - centre) for size in shape[2:]]

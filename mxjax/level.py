@@ -14,7 +14,7 @@ from collections.abc import Callable
 __all__ = ["choose", "current", "fix", "follow"]
 
 VERSIONS = {1: "1.9.1", 2: "2.0.0"}
-# modules of MXNet 1.x that 2.0 has no more, and what stands for them there
+# modules of MXNet 1.x that 2.0 does not have, and their replacements there
 GONE = {"mod": "mx.gluon", "module": "mx.gluon", "rnn": "mx.gluon.rnn", "metric": "mx.gluon.metric",
         "mon": "HybridBlock.register_op_hook", "monitor": "HybridBlock.register_op_hook",
         "executor_manager": "mx.gluon", "kvstore_server": "", "misc": "mx.lr_scheduler"}
@@ -39,10 +39,10 @@ def current() -> int:
 
 
 def fix(by: str) -> int:
-    """Returns the level, which stays from now on.
+    """Returns the level, which is fixed from now on.
 
     Args:
-        by: what depends on it, for the error of a later `choose`.
+        by: the feature that depends on it, for the error of a later `choose`.
     """
     global _fixed_by
     _fixed_by = _fixed_by or by
@@ -91,7 +91,7 @@ def _gone(name: str) -> property:
         refuse_gone(name)
 
     def ignore(module: types.ModuleType, value: object) -> None:
-        """Has the import of a submodule, which the library itself may need, give nobody its name."""
+        """Keeps the import of a submodule, which the library itself may need, from setting its name."""
     return property(get, ignore)
 
 

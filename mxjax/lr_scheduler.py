@@ -54,7 +54,7 @@ class LRScheduler:
         return self.get_warmup_lr(num_update) if num_update < self.warmup_steps else self._scheduled(num_update)
 
     def _scheduled(self, num_update: int) -> float:
-        """The rate after the warm-up; what a schedule defines."""
+        """Returns the rate after the warm-up; subclasses define it."""
         raise NotImplementedError(f"{type(self).__name__} must define __call__")
 
 

@@ -79,7 +79,7 @@ class EvalMetric:
         name: name of the metric in logs.
         output_names: names of the predictions that `update_dict` uses; None: all.
         label_names: the same for labels.
-        **kwargs: the subclass's arguments, which `get_config` returns; `has_global_stats` tells
+        **kwargs: the subclass's arguments, which `get_config` returns; `has_global_stats` sets
             whether `get_global` differs from `get`.
     """
 
@@ -164,7 +164,7 @@ def _pairs(name_value: tuple[Any, Any]) -> list[tuple[str, float]]:
 register = registry.get_register_func(EvalMetric, "metric")
 alias = registry.get_alias_func(EvalMetric, "metric")
 _create = registry.get_create_func(EvalMetric, "metric")
-MetricLike: TypeAlias = EvalMetric | str | dict[str, Any] | Callable[..., Any] | list[Any]  # what `create` takes
+MetricLike: TypeAlias = EvalMetric | str | dict[str, Any] | Callable[..., Any] | list[Any]  # argument of `create`
 
 
 def create(metric: MetricLike, *args: Any, **kwargs: Any) -> EvalMetric:
@@ -256,7 +256,7 @@ def _flattened(results: Any) -> tuple[list[str], list[float]]:
 
 
 class _PairMetric(EvalMetric):
-    """A metric of single label and prediction arrays: `_score` gives what to add for a pair."""
+    """A metric of single label and prediction arrays: `_score` returns sum and count of a pair."""
 
     def __init__(self, name: str, output_names: list[str] | None, label_names: list[str] | None,
                  **kwargs: Any) -> None:
@@ -407,7 +407,7 @@ class _BinaryClassificationMetrics:
 class _BinaryMetric(EvalMetric):
     """A metric of the counts of true and predicted classes 0 and 1.
 
-    `average` says what `get` gives: "macro" the mean of the updates' values, else the value of all samples together.
+    `average` selects the value of `get`: "macro" the mean of the updates' values, else the value of all samples.
     """
 
     def __init__(self, name: str, output_names: list[str] | None, label_names: list[str] | None,

@@ -124,7 +124,7 @@ class FeedForward:
         labels = [desc for desc in data.provide_label or () if desc[0] in names]
         if with_labels:
             return Module(symbol, data_names, [desc[0] for desc in labels], context=self.ctx)
-        # what is neither data nor a parameter is a label, whatever the iterator calls it, if it has any
+        # an argument that is neither data nor a parameter is a label, whatever the iterator's name for it
         known = {desc[0]: tuple(desc[1]) for desc in (*data.provide_data, *labels)}
         inputs = zip(names, symbol.infer_shape_partial(**known)[0], strict=True)
         labels = [(name, shape) for name, shape in inputs if name not in (*data_names, *(self.arg_params or ()))]

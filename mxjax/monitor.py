@@ -83,7 +83,7 @@ class Monitor:
         return [(step, name, _text(stats)) for step, name, stats in queue]
 
     def toc_print(self) -> None:
-        """Stop collecting and log what was seen."""
+        """Stops collecting and logs the collected values."""
         for step, name, text in self.toc():
             logging.info("Batch: %7d %-30s %s", step, name, text)
 

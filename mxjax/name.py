@@ -20,10 +20,10 @@ class NameManager(_Scope):
         self._counter: dict[str, int] = {}
 
     def get(self, name: str | None, hint: str) -> str:
-        """The name to use.
+        """Returns the name to use.
 
         Args:
-            name: what the user asked for; taken as it is unless empty.
+            name: name from the user; used unchanged unless empty.
             hint: start of the generated name, the operator's kind.
         """
         if name:

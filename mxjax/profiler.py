@@ -45,7 +45,7 @@ _SETTINGS: dict[str, Any] = {
     "profile_process": "worker", "jax_trace": "", "synchronous": True}
 _SORTING = {"total": "Total", "avg": "Avg", "min": "Min", "max": "Max", "count": "Count"}
 _MARKER_SCOPES = {"global": "g", "process": "p", "thread": "t", "task": "t", "marker": "t"}
-SERVER_COMMAND = 5  # the head of the message by which workers ask servers to profile
+SERVER_COMMAND = 5  # the head of the message with which workers make servers profile
 _MEMORY = "Device Storage"
 
 
@@ -167,7 +167,7 @@ class _Profiler:
             if self.writer is me:  # after the end it would begin the file anew
                 self.write()
         with self.switching:
-            if self.writer is me:  # nobody has stopped it meanwhile, or stopped and begun again
+            if self.writer is me:  # not stopped or restarted meanwhile
                 self.write_later(time.monotonic() - begin)
 
     def write(self, finished: bool = False) -> None:
@@ -514,7 +514,7 @@ class Counter:
             self.set_value(value)
 
     def _set(self, value: int | None, delta: int = 0) -> None:
-        """Sets the number to `value` (None: what it is) plus `delta`, in one step for other threads."""
+        """Sets the number to `value` (None: its value) plus `delta`, atomically for other threads."""
         with self._lock:
             self._value = (self._value if value is None else value) + delta
             if _profiler.active:  # the table of statistics divides by a thousand, as for times

@@ -34,11 +34,11 @@ def forget(base_class: type, name: str) -> None:
 
 
 def get_register_func(base_class: type, nickname: str) -> _Register:
-    """A function `register(klass, name=None)` that adds a subclass of `base_class` under a name.
+    """Returns a function `register(klass, name=None)` that adds a subclass of `base_class` under a name.
 
     Args:
-        base_class: what every registered class derives from.
-        nickname: what such a class is called in messages ("optimizer", "metric", ...).
+        base_class: base of every registered class.
+        nickname: name of such classes in messages ("optimizer", "metric", ...).
 
     Returns:
         The function; usable as a class decorator. It warns when a name is taken, and the newer class wins.

@@ -70,11 +70,11 @@ class CudaModule:
         return self._kernels[name]
 
     def get_kernel(self, name: str, signature: str) -> CudaKernel:
-        """A kernel with the types of its arguments.
+        """Returns a kernel with the types of its arguments.
 
         Args:
             name: which.
-            signature: as in C, e.g. "const float *x, double *y, int alpha": * marks arrays, const what is only read.
+            signature: as in C, e.g. "const float *x, double *y, int alpha": * marks arrays, const read-only ones.
 
         Raises:
             ValueError: not of this form.
@@ -110,7 +110,7 @@ class CudaKernel:
         """Runs the kernel; the arrays that its signature does not call const are written.
 
         Args:
-            args: NDArrays and numbers, as the signature says. The kernel gets references; a number as one to an
+            args: NDArrays and numbers, in the order of the signature. The kernel gets references; a number as one to an
                 array of shape (1,).
             ctx: the device.
             grid_dims: three numbers: how often the kernel runs along each axis of the grid.

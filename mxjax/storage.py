@@ -29,10 +29,10 @@ def live_bytes(ctx: Context | None = None) -> int:
 
 
 def used(devices: Sequence[JaxDevice]) -> dict[JaxDevice, int]:
-    """Bytes in use on each device: as its allocator tells, or, where it tells nothing (CPUs), of all live arrays."""
-    told = {device: (device.memory_stats() or {}).get("bytes_in_use") for device in devices}
-    return {**_live([device for device, size in told.items() if size is None]),
-            **{device: size for device, size in told.items() if size is not None}}
+    """Returns the bytes in use on each device from its allocator, or (on CPUs) of all live arrays."""
+    reported = {device: (device.memory_stats() or {}).get("bytes_in_use") for device in devices}
+    return {**_live([device for device, size in reported.items() if size is None]),
+            **{device: size for device, size in reported.items() if size is not None}}
 
 
 def _live(devices: Sequence[JaxDevice]) -> dict[JaxDevice, int]:

@@ -314,7 +314,7 @@ def dtype_from_number(number: int) -> Any:
 
 
 def _renamed(func: Callable, meant: dict[str, Callable[[Any], tuple[str, Any]]]) -> Callable:
-    """`func`, which takes keywords by old names as well; `meant` says by name and value what they are now."""
+    """Returns `func`, which also accepts keywords by old names; `meant` maps name and value to the new keyword."""
     @functools.wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         for old in meant.keys() & kwargs.keys():

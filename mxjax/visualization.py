@@ -52,12 +52,12 @@ class _Graph:
 
 def print_summary(symbol: Symbol, shape: dict[str, tuple[int, ...]] | None = None, line_length: int = 120,
                   positions: list[float] = [0.44, 0.64, 0.74, 1.0]) -> None:  # noqa: B006  MXNet's signature
-    """Print a table of a network's layers: output shape without batch, number of parameters, previous layers.
+    """Prints a table of a network's layers: output shape without batch, number of parameters, previous layers.
 
     Args:
         symbol: the network.
         shape: shapes of the inputs by name; without it no output shapes are known, and only those parameters count
-            that the layers' own settings tell: biases, embeddings.
+            that the layers' own settings determine: biases, embeddings.
         line_length: characters in a line.
         positions: where the columns end, in characters or as shares of a line.
 
@@ -89,7 +89,7 @@ def print_summary(symbol: Symbol, shape: dict[str, tuple[int, ...]] | None = Non
         params = [graph.lookup(graph.shapes, one) for one in feeding
                   if is_parameter(one) and one["name"] not in states | labels]
         count = sum(math.prod(one) for one in params if one is not None)
-        count = _told_by_settings(node) if shape is None else count
+        count = _count_from_settings(node) if shape is None else count
         total += count
         previous = [one["name"] for one in feeding if one["op"] != "null" or one is first]
         size = graph.lookup(graph.shapes, node) or ()
@@ -101,7 +101,7 @@ def print_summary(symbol: Symbol, shape: dict[str, tuple[int, ...]] | None = Non
     print("_" * line_length)
 
 
-def _told_by_settings(node: dict[str, Any]) -> int:
+def _count_from_settings(node: dict[str, Any]) -> int:
     """Returns the number of parameters of a layer that do not depend on shapes of inputs."""
     attrs, size = node.get("attrs", {}), {"Convolution": "num_filter", "FullyConnected": "num_hidden"}
     if node["op"] == "Embedding":

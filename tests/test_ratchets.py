@@ -175,7 +175,7 @@ def _programs():
 
 @pytest.mark.parametrize("name", TRIPS)
 def test_a_step_goes_through_few_functions(name, at_once):
-    step, files = _programs()[name], []
+    step, trips = _programs()[name], []
     for count in (9, 3):  # until everything is compiled and cached, and no value waits for a compiler
         for _ in range(count):
             step()
@@ -183,12 +183,15 @@ def test_a_step_goes_through_few_functions(name, at_once):
 
     def note(frame, event, _):
         if event == "call" and frame.f_code.co_filename.startswith(str(ROOT)):
-            files.append(frame.f_code.co_filename)
-    sys.setprofile(note)
-    try:
-        step()
-    finally:
-        sys.setprofile(None)
+            trips[-1].append(frame.f_code.co_filename)
+    for _ in range(3):  # on a busy machine one step may also collect garbage or store a finished compilation
+        trips.append([])
+        sys.setprofile(note)
+        try:
+            step()
+        finally:
+            sys.setprofile(None)
+    files = min(trips, key=len)
     changes = sum(one != other for one, other in zip(files, files[1:], strict=False))
     assert len(files) <= TRIPS[name][0]
     if sys.version_info < (3, 12):  # later ones run comprehensions in the function around them

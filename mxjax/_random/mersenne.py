@@ -51,7 +51,7 @@ class Twisters:
         self.places = np.empty(count, np.int64)
         self._made = np.empty(count, np.int64)
         self.returned: dict[int, np.ndarray] = {}  # words that were given back beyond a row's room
-        self._taken: dict[int, np.ndarray] = {}  # by first twister: what was given last, where not of the rows alone
+        self._taken: dict[int, np.ndarray] = {}  # by first twister: last numbers returned, if not from whole rows
         self.seed(number)
 
     def seed(self, number: int) -> None:
@@ -289,7 +289,7 @@ class Source(threading.local):
     def parallel(self, count: int, each: int, dtype: Any, make: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
         """`count` numbers, drawn in parallel out of `each` words: make(words (..., each)) -> numbers of a dtype."""
         lanes = self.lanes  # this thread's, for those that help it
-        if count <= _LEAST:  # the first one makes all, and what follows would take as long as the rest of a call
+        if count <= _LEAST:  # the first worker computes all, since starting others takes as long
             return make(lanes.one(0).take(count * each).reshape(count, each)).astype(dtype, copy=False)
 
         def draw(rows: slice, counts: np.ndarray, most: int) -> np.ndarray:
@@ -351,7 +351,7 @@ def in_groups(lanes: int, size: int, count: int, make: Callable[[slice], None]) 
     if count < _MANY:
         for rows in groups:
             make(rows)
-    else:  # NumPy lets them work meanwhile
+    else:  # NumPy releases the interpreter's lock for them
         with ThreadPoolExecutor(min(os.cpu_count() or 1, 8)) as pool:
             list(pool.map(make, groups))
 
@@ -395,7 +395,7 @@ def limits_of_order(count: int) -> np.ndarray:
     """Returns the limits of the integers that `order` draws."""
     if level.current() == 1 or not 1 < count <= 0xFFFF:
         return np.arange(2, count + 1)
-    sizes = np.arange(4 - count % 2, count + 1, 2)  # of what is in order after each two numbers
+    sizes = np.arange(4 - count % 2, count + 1, 2)  # counts in order after each two numbers
     return np.concatenate([np.full(1 - count % 2, 2, np.int64), (sizes - 1) * sizes])
 
 
@@ -427,7 +427,7 @@ def unit(words: np.ndarray, wide: bool = False) -> np.ndarray:
 
 @functools.lru_cache(256)
 def _last_word(limit: float, same: bool) -> int:
-    """The last word whose number in [0, 1) is below a limit (or the same); -1: there is none."""
+    """Returns the last word whose number in [0, 1) is below a limit (or equal); -1 if there is none."""
     low, high = -1, 2 ** 32 - 1
     while low < high:
         middle = (low + high + 1) // 2
@@ -437,7 +437,7 @@ def _last_word(limit: float, same: bool) -> int:
 
 
 def normal_pairs(words: Words, count: int, wide: bool = False) -> np.ndarray:
-    """Pairs of standard normal numbers: what accepted points' second and first coordinates become."""
+    """Returns pairs of standard normal numbers from the second and first coordinates of accepted points."""
     result = np.empty((count, 2), np.float64 if wide else np.float32)
     done = 0
     while done < count:
@@ -478,7 +478,7 @@ def _seconds(twisters: Twisters, rows: slice, counts: np.ndarray, wide: bool) ->
 
 
 def _tries(pairs: int) -> int:
-    """Returns how many points to try for so many in the circle: 4 / pi for each, and what chance may ask for."""
+    """Returns the number of points to draw for a number in the circle: 4 / pi for each, and a margin for chance."""
     return int(pairs * 1.2733 + 4 * pairs ** 0.5) + 4
 
 

@@ -19,7 +19,7 @@ _lock = threading.Lock()
 _streams: dict[Context, list[Any]] = {}
 _base_seed = 0  # as MXNet begins
 
-source = Source(_base_seed)  # what all CPU contexts draw from, in each thread
+source = Source(_base_seed)  # the stream of all CPU contexts, in each thread
 
 
 @when_forked
@@ -126,6 +126,6 @@ def jax_key(ctx: Context) -> jax.Array:
 
 
 def host_generator(ctx: Context) -> np.random.Generator:
-    """A NumPy generator whose numbers follow from the context's stream, for work on the host."""
+    """Returns a NumPy generator seeded from the context's stream, for work on the host."""
     data, counter = next_key(ctx)
     return np.random.default_rng([*data.tolist(), int(counter)])

@@ -49,7 +49,7 @@ def _ufunc(name: str, inputs: int) -> np.ufunc:
     loops, data = (ctypes.c_void_p * 1)(offered[_LOOPS[kind, inputs]]), (ctypes.c_void_p * 1)(function.value)
     types = (ctypes.c_char * 3)(*[np.dtype(kind).num] * 3)
     called = name.encode()
-    _kept.append((loops, data, types, called))  # NumPy refers to them for as long as there is the ufunc: for ever
+    _kept.append((loops, data, types, called))  # NumPy refers to them as long as the ufunc exists: forever
     make = ctypes.PYFUNCTYPE(ctypes.py_object, *[ctypes.c_void_p] * 3, *[ctypes.c_int] * 4, ctypes.c_char_p,
                              ctypes.c_void_p, ctypes.c_int)(offered[_MAKE])
     return make(loops, data, types, 1, inputs, 1, -1, called, None, 0)

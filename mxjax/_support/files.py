@@ -29,7 +29,7 @@ _REFUSED = {FileNotFoundError: MissingFile, PermissionError: ForbiddenFile, IsAD
 _PATIENCE = 2.0  # seconds that a copy waits for another one
 _NO_ROOM = errno.ENOSPC, errno.EFBIG, errno.EDQUOT
 _HANDLES = "/proc/self/fd", "/dev/fd"  # folders in which this process's handles have their numbers as names
-_ABANDONED = 60.0  # seconds without a change after which a temporary file that nobody has locked belongs to the dead
+_ABANDONED = 60.0  # seconds without a change after which an unlocked temporary file is abandoned
 
 
 @contextlib.contextmanager
@@ -70,7 +70,7 @@ def replacing(path: str | os.PathLike[str], mode: str = "wb") -> Iterator[IO[Any
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
     new = _New(path, given)
     try:
-        with new.told(), open(new.create(old), mode, encoding=encoding) as file:
+        with new.naming_path(), open(new.create(old), mode, encoding=encoding) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -239,9 +239,9 @@ def reading(source: str | os.PathLike[str], what: str) -> Iterator[None]:
             if isinstance(error, MXNetError):
                 raise
             raise _REFUSED.get(type(error), RefusedFile)(error.errno, error.strerror, error.filename) from None
-        told = str(error).strip().split("\n")[0]
+        first_line = str(error).strip().split("\n")[0]
         raise MXNetError(f"{os.fspath(source)} cannot be read as {what}: {type(error).__name__}"
-                         f"{': ' + told if told else ''}") from error
+                         f"{': ' + first_line if first_line else ''}") from error
     finally:
         del being_read[one]
 
@@ -287,7 +287,7 @@ class _New:
         self.folder, self.name = os.path.split(path)
         self.beginning = f".{self.name[:50]}."
         self.temporary = os.path.join(self.folder, f"{self.beginning}{secrets.token_hex(8)}{ENDING}")
-        self._held: int | None = None
+        self._locked_copy: int | None = None
         self._nameless = False
 
     def create(self, old: os.stat_result | None) -> int:
@@ -317,11 +317,11 @@ class _New:
 
     def hold(self, file: IO[Any]) -> None:
         """Keeps the lock after the file is closed, until its content is in place or removed."""
-        self._held = os.dup(file.fileno())
+        self._locked_copy = os.dup(file.fileno())
 
     def take_place(self) -> None:
         """Moves the content to the target file."""
-        with self.told():
+        with self.naming_path():
             old = _status(self.path)
             if self._nameless or old is not None and _is_known_otherwise(old, self.path):
                 self._copy()
@@ -337,12 +337,12 @@ class _New:
         target = os.open(self.given, os.O_WRONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0))
         try:
             _lock(target)  # two copies at once would be mixed
-            held = cast(int, self._held)  # `hold` has been called
-            _make_room(target, os.fstat(held).st_size)
+            locked_copy = cast(int, self._locked_copy)  # `hold` has been called
+            _make_room(target, os.fstat(locked_copy).st_size)
             os.ftruncate(target, 0)  # so that a part is seen to be one
-            for handle in (target, held):
+            for handle in (target, locked_copy):
                 os.lseek(handle, 0, os.SEEK_SET)
-            while part := os.read(held, 1 << 20):
+            while part := os.read(locked_copy, 1 << 20):
                 while part:
                     part = part[os.write(target, part):]
             with contextlib.suppress(OSError):  # such as files that the system itself makes up
@@ -357,12 +357,12 @@ class _New:
         self._release()
 
     def _release(self) -> None:
-        if self._held is not None:
-            os.close(self._held)
-            self._held = None
+        if self._locked_copy is not None:
+            os.close(self._locked_copy)
+            self._locked_copy = None
 
     @contextlib.contextmanager
-    def told(self) -> Iterator[None]:
+    def naming_path(self) -> Iterator[None]:
         """A block that makes OSErrors refer to the path."""
         try:
             yield
@@ -397,7 +397,7 @@ class _New:
 
 
 def _is_known_otherwise(old: os.stat_result, path: str) -> bool:
-    """Returns whether somebody may look for new content in the file of this status, and not only under its name."""
+    """Returns whether the file of this status is used elsewhere: it has other links or is open."""
     if not stat.S_ISREG(old.st_mode):
         return False
     if old.st_size == 0 or old.st_nlink > 1:
@@ -421,7 +421,7 @@ def _make_room(handle: int, size: int) -> None:
     try:
         os.posix_fallocate(handle, 0, size)
     except OSError as error:
-        if error.errno not in _NO_ROOM:  # not every file system can tell
+        if error.errno not in _NO_ROOM:  # some file systems do not support it
             return
         os.ftruncate(handle, before)
         raise

@@ -11,7 +11,7 @@ from ..base import MXNetError
 __all__ = ["handed_over", "pointer", "referent", "taken"]
 
 _known: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
-_made: dict[int, Any] = {}  # what waits for somebody to take it over
+_made: dict[int, Any] = {}  # objects whose handles are not taken over yet
 
 
 def pointer(value: object) -> ctypes.c_void_p:

@@ -19,7 +19,7 @@ from .files import check_unpacked
 
 __all__ = ["border", "crop", "cv2", "decode", "interpolation", "resize", "resize_short", "unpacked"]
 
-_HEAD = 1 << 18  # bytes in which a photograph says its size, behind its preview
+_HEAD = 1 << 18  # bytes that contain the size of a photograph, behind its preview
 _PNG = b"\x89PNG\r\n\x1a\n"
 
 
@@ -93,7 +93,7 @@ def _longest_chunk(data: np.ndarray) -> int:
 
 
 def _size(head: bytes) -> tuple[int, int]:
-    """The size that the beginning of a PNG, JPEG, BMP or WebP file promises; (0, 0) where it says none.
+    """Returns the size in the header of a PNG, JPEG, BMP or WebP file; (0, 0) if it has none.
 
     Of other kinds, OpenCV itself refuses those of more than 2**30 pixels.
     """

@@ -16,8 +16,8 @@ __all__ = ["noted", "progress"]
 _open: list[Any] = []  # the bars that are shown now, the innermost last
 
 
-class _Nothing:
-    """Stands for a bar where nobody looks."""
+class _NoBar:
+    """Replaces a bar if the output is not a terminal."""
 
     def update(self, count: int = 1) -> None:
         """Nothing."""
@@ -42,7 +42,7 @@ def progress(description: str, total: int | None = None, unit: str = "", **optio
         yield bar
     finally:
         _open.remove(bar)
-        if not isinstance(bar, _Nothing):
+        if not isinstance(bar, _NoBar):
             bar.close()
 
 
@@ -61,4 +61,4 @@ def _bar(**options: Any) -> Any:
         with contextlib.suppress(ImportError):
             from tqdm.auto import tqdm  # optional
             return tqdm(**options)
-    return _Nothing()
+    return _NoBar()

@@ -37,7 +37,7 @@ def shortened(error: BaseException | None) -> Iterator[int]:
     hidden = 0
     for one, trace in whole.items():
         left = visible(trace)
-        if left is None and one is error:  # it never left the library, whose frames are all there is to see
+        if left is None and one is error:  # raised and caught within the library: all frames are its own
             continue
         hidden += _length(trace) - _length(left)
         one.__traceback__ = left

@@ -23,10 +23,10 @@ def telling(logger: str, message: str, *values: object, doing: str = "") -> Iter
         message, values: the warning and its arguments, as in `logging`.
         doing: short form of the message, for a progress bar.
     """
-    told = threading.Event()
+    logged = threading.Event()
 
     def tell() -> None:
-        told.set()
+        logged.set()
         logging.getLogger(logger).warning(message, *values)
         noted(doing)
     timer = threading.Timer(_PATIENCE, tell)
@@ -36,5 +36,5 @@ def telling(logger: str, message: str, *values: object, doing: str = "") -> Iter
         yield
     finally:
         timer.cancel()
-        if told.is_set():
+        if logged.is_set():
             noted("")

@@ -29,8 +29,8 @@ from .tracing import aval_of
 __all__ = ["ELEMENTWISE", "LOOPS", "Survey", "bytes_of", "capacity", "products", "refuse_program", "refuse_result",
            "survey"]
 
-_HOPELESS = 64  # times the capacity: what no fusion makes short work of
-_LOOK = 64 << 20  # bytes below which nobody looks how much there is
+_HOPELESS = 64  # multiple of the capacity that no fusion can reduce enough
+_LOOK = 64 << 20  # bytes up to which the capacity is not checked
 _CURVES = frozenset(("acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "cos", "cosh", "digamma",
                      "erf", "erf_inv", "erfc", "exp", "exp2", "expm1", "lgamma", "log", "log1p", "logistic", "pow",
                      "sin", "sinh", "tan", "tanh"))  # primitives that take a processor many operations
@@ -63,7 +63,7 @@ def capacity(device: JaxDevice | None) -> float:
 
 
 def _room(size: float, device: JaxDevice | None) -> float:
-    """The capacity, where that is too little after what is kept for later has been given back."""
+    """Returns the capacity if it is too small even after caches have been released."""
     most = capacity(device)
     if size > most:
         give_back()
@@ -98,7 +98,8 @@ def refuse_result(shape: Sequence[int], dtype: Any, what: str = "an array") -> N
         before_start()
         most = _room(size, jax.local_devices(backend="cpu")[0])
         if size > most:
-            raise MXNetError(_told(f"{what} of shape {tuple(shape)} and dtype {np.dtype(dtype).name}", size, most))
+            described = f"{what} of shape {tuple(shape)} and dtype {np.dtype(dtype).name}"
+            raise MXNetError(_memory_message(described, size, most))
 
 
 class Survey(NamedTuple):
@@ -138,18 +139,18 @@ def refuse_program(traced: Any, found: Survey, device: JaxDevice | None) -> bool
     if made > most:
         described = ", ".join([f"{np.dtype(o.dtype).name if o.dtype != jax.dtypes.float0 else 'float0'}"
                                f"{tuple(o.shape)}" for o in outs[:4]]) + ", ..." * (len(outs) > 4)
-        raise MXNetError(_told(f"the result {described}", made, most))
+        raise MXNetError(_memory_message(f"the result {described}", made, most))
     if largest > _HOPELESS * most:
-        raise MXNetError(_told(f"an intermediate value {dtype}{tuple(shape)}", largest, most))
-    if largest > most / 2:  # XLA may never make the whole of it: it knows when it has compiled
+        raise MXNetError(_memory_message(f"an intermediate value {dtype}{tuple(shape)}", largest, most))
+    if largest > most / 2:  # XLA may fuse it away, which only the compiled program shows
         memory = traced.lower().compile().memory_analysis()
         needed = made + getattr(memory, "temp_size_in_bytes", 0)
         if needed > most:
-            raise MXNetError(_told("the result with its intermediate values", needed, most))
+            raise MXNetError(_memory_message("the result with its intermediate values", needed, most))
     return made > most / 8
 
 
-def _told(what: str, size: int, most: float) -> str:
+def _memory_message(what: str, size: int, most: float) -> str:
     return (f"out of memory: {what} needs {_readable(size)} ({size} bytes), "
             f"but only {_readable(most)} is available on the device")
 
@@ -166,7 +167,7 @@ def survey(jaxpr: object) -> Survey:
 
 
 def _survey(jaxpr: Any, convolves: bool, known: dict[Any, Survey]) -> Survey:
-    """`convolves`: it is of a convolution; `known`: what was found in functions so far: some are called often."""
+    """`convolves`: part of a convolution; `known`: results for functions so far, since some are called often."""
     shape, dtype, largest, operations, convolved, curved, arranged = (), "", 0, len(jaxpr.eqns), 0, 0, 0
     called: set[str] = set()
     reads = Counter(read for eqn in jaxpr.eqns for read in {v for v in eqn.invars if isinstance(v, Var)}
@@ -246,7 +247,7 @@ def _multiplied(eqn: JaxprEqn) -> int:
 
 
 def _called(eqn: JaxprEqn) -> int:
-    """Multiplications of a convolution by a library, whose result has channels last, or of its products of rows."""
+    """Returns the multiplications of a convolution by a library (result with channels last) or of its row products."""
     out, name = aval_of(eqn.outvars[0]).shape, eqn.params["target_name"]
     if name.endswith("matmul"):
         return _count(out) * _count(aval_of(eqn.invars[0]).shape[:1])

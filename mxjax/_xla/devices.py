@@ -30,7 +30,7 @@ class JaxDevice(Protocol):
         ...
 
 
-_GOOGLE = "0x1ae0"  # who has made a device on the PCI bus
+_GOOGLE = "0x1ae0"  # vendor of a device on the PCI bus
 _OTHERS = {"0x0042", "0x001f"}  # Google's that are no TPUs: network, disks
 _PCI, _NAMES = "/sys/bus/pci/devices", ("/dev/accel*", "/dev/vfio/[0-9]*")
 
@@ -40,7 +40,7 @@ def before_start() -> None:
     """Configures memory, and skips the TPU compiler on machines without a TPU."""
     keep_freed()
     if not settings.jax_platforms and importlib.util.find_spec("libtpu") and not may_have_tpu():
-        with contextlib.suppress(RuntimeError):  # somebody has started the devices already
+        with contextlib.suppress(RuntimeError):  # the devices are initialized already
             register_backend_factory("tpu", _no_tpu, priority=300, fail_quietly=True)
 
 
@@ -53,7 +53,7 @@ def _no_tpu() -> NoReturn:
 
 
 def may_have_tpu() -> bool:
-    """Returns whether this host shows anything that may be a TPU, or somebody has said that there is one."""
+    """Returns whether this host may have a TPU, by its devices or environment variables."""
     if "JAX_FORCE_TPU_INIT" in os.environ or any(any(Path("/").glob(name[1:])) for name in _NAMES):
         return True
     with contextlib.suppress(OSError):

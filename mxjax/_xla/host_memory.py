@@ -15,7 +15,7 @@ import os
 __all__ = ["give_back", "keep_freed"]
 
 _LIMITS = {"trim_threshold": -1, "top_pad": -2, "mmap_threshold": -3, "arena_max": -8}  # glibc's numbers of `mallopt`
-_MOST, _HEAP = 1 << 30, 1 << 26  # bytes; the latter is what a heap of another thread than the first one holds
+_MOST, _HEAP = 1 << 30, 1 << 26  # bytes; the latter is the size of a heap of a thread other than the first
 _FEW = 4  # processors: the threads of a compiler hardly wait for each other where they share one heap
 
 

@@ -45,12 +45,12 @@ _QUIET = (threading.__file__, selectors.__file__, str(_PACKAGE / "kvstore") + os
 _WAITING = str(_PACKAGE / "eager" / "chunk.py")
 
 _gate: Callable[[], None] | None = None
-_told: list[Callable[[Callable[[], None]], None]] = []
+_when_closed: list[Callable[[Callable[[], None]], None]] = []
 _started = _forked = _left_behind = _leaves_threads = False
 _interval = 0.005
 _begin: list[Callable[[], None]] = []
 _forever = threading.Lock()
-_open = threading.Event()  # while nobody forks this process
+_open = threading.Event()  # set unless a thread is forking this process
 _open.set()
 
 
@@ -61,7 +61,7 @@ def starts() -> None:
         _open.wait(_PATIENCE)
     if not _started:
         _started = True
-        # JAX's says that forked children hang; here NumPy computes in them, and says so where that is much
+        # JAX's warning says that forked children hang; here NumPy computes in them, with a warning if that is slow
         warnings.filterwarnings("ignore", r"os\.fork\(\) was called\.", RuntimeWarning, append=True)
         before_start()
 
@@ -101,7 +101,7 @@ def live_arrays() -> list[jax.Array]:
 
 def when_closed(tell: Callable[[Callable[[], None]], None]) -> None:
     """Calls `tell(gate)` when the gate closes, so that hot paths need not check it on each call."""
-    _told.append(tell)
+    _when_closed.append(tell)
 
 
 def when_forked(begin: Callable[[], None]) -> Callable[[], None]:
@@ -139,7 +139,7 @@ def left_behind() -> bool:
 
 
 def _before_fork() -> None:
-    """Finishes what has been asked for, so that the child can read it, and waits for threads in JAX or its imports.
+    """Finishes pending work, so that the child can read it, and waits for threads in JAX or its imports.
 
     There it may hold a lock of JAX's, or of a module, which would stay locked in the child. Who comes to JAX now waits
     (`starts`); who is there is waited for, but for compilations: they take long, and no lock is held.
@@ -196,7 +196,7 @@ def _in_child() -> None:
 
 
 def _refuse_programs() -> None:
-    """Has JAX say what is wrong where somebody's own code asks for a program: it would wait for ever."""
+    """Makes JAX raise an error if the user's code requests a program, instead of waiting forever."""
     def refuse(*args: object, **kwargs: object) -> Any:
         raise not_in_fork("JAX cannot compile a program")
     with contextlib.suppress(ImportError):
@@ -209,7 +209,7 @@ def _refuse_programs() -> None:
 
 
 def _leave_accelerators() -> None:
-    """Has nobody read what lies on accelerators, whose drivers know nothing of a child, or give back what is theirs."""
+    """Prevents reads and releases of arrays on accelerators, whose drivers do not support a child."""
     for client in backends().values():
         if client.platform != "cpu":
             _keep(client, *client.live_executables(), *client.live_arrays())
@@ -234,7 +234,7 @@ def _keep_threads() -> None:
 
 
 def _keep(*objects: object) -> None:
-    """Has nobody ever destroy these."""
+    """Keeps these objects alive forever."""
     keep = ctypes.pythonapi.Py_IncRef
     keep.argtypes = [ctypes.py_object]
     for one in objects:
@@ -257,9 +257,9 @@ def _at_exit() -> None:
     others = [t.ident for t in threading.enumerate() if t is not threading.current_thread()]
     if not _started or not others or _forked:
         return
-    _forever.acquire(blocking=False)  # and nobody releases it
+    _forever.acquire(blocking=False)  # never released
     _gate = _park
-    for tell in _told:
+    for tell in _when_closed:
         tell(_park)
     end, look, since = time.monotonic() + _PATIENCE, 0, dict[int | None, tuple[Any, int]]()
     while time.monotonic() < end:
@@ -273,7 +273,7 @@ def _at_exit() -> None:
 
 def _rests(thread: int | None, frame: types.FrameType | None, since: dict[int | None, tuple[Any, int]],
            look: int) -> bool:
-    """Returns whether a thread is certainly not in XLA, told by its Python functions.
+    """Returns whether a thread is certainly not in XLA, judging by its Python functions.
 
     JAX's own functions are called from C++, and call it. A thread in anybody's function may be freeing an array, which
     XLA does in C++, too: where that function goes on, it soon comes to the gate, or does not use arrays; where it

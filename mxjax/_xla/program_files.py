@@ -59,11 +59,11 @@ def kept_in_no_file() -> contextlib.AbstractContextManager[None]:
 def folder(base: str | os.PathLike[str] | None = None) -> Path:
     """Returns the directory of programs for this machine: below `base`, otherwise MXJAX_CACHE_DIR,
     otherwise the user's cache directory."""
-    told = [platform.machine(), platform.system(), *map(importlib.metadata.version, ("jax", "jaxlib"))]
+    machine = [platform.machine(), platform.system(), *map(importlib.metadata.version, ("jax", "jaxlib"))]
     with contextlib.suppress(OSError):  # elsewhere than on Linux the machine's name has to do
-        told += next((line for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+        machine += next((line for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
                       if line.startswith(("flags", "Features"))), platform.processor()).split()
-    return _base(base) / f"programs-{hashlib.sha256(' '.join(told).encode()).hexdigest()[:16]}"
+    return _base(base) / f"programs-{hashlib.sha256(' '.join(machine).encode()).hexdigest()[:16]}"
 
 
 def prepared(base: str | os.PathLike[str] | None = None) -> Path:
@@ -135,7 +135,7 @@ def clear(base: str | os.PathLike[str] | None = None) -> tuple[int, int]:
 
 
 def _tidy(where: Path, most: int) -> None:
-    """Removes what is damaged, and what was used longest ago beyond the limit."""
+    """Removes damaged files, and the least recently used files beyond the limit."""
     checked: dict[str, int] = {}
     with contextlib.suppress(OSError, ValueError, AttributeError):
         checked = dict(json.loads((where / _CHECKED).read_text(encoding="utf-8")).items())
@@ -161,6 +161,6 @@ def _whole(path: Path) -> bool:
             importlib.import_module("zstandard").ZstdDecompressor().decompress(content)
         else:
             importlib.import_module("compression.zstd").decompress(content)
-    except Exception:  # noqa: BLE001  whatever a packer says of what it cannot read
+    except Exception:  # noqa: BLE001  a decompressor's error about damaged data
         return False
     return True

@@ -25,7 +25,7 @@ from .x64 import X64_DTYPES, x64_mode
 
 __all__ = ["moved", "to_device"]
 
-_PLAIN = frozenset(map(np.dtype, ("bool", "i1", "i2", "i4", "u1", "u2", "u4", "f2", "f4")))  # they stay what they are
+_PLAIN = frozenset(map(np.dtype, ("bool", "i1", "i2", "i4", "u1", "u2", "u4", "f2", "f4")))  # dtypes that JAX keeps
 _COPIED, _LINE = 1 << 14, 64  # bytes that XLA copies at once; where it takes memory over
 _IN_PARTS = frozenset({"gpu"})  # platforms to which one thread copies one array: 77 MB at 5 GB/s, in 16 parts at 22
 _PART, _MOST_PARTS = 4 << 20, 16  # bytes of a part, about; parts
@@ -51,7 +51,7 @@ def to_device(array: np.ndarray, device: JaxDevice | None = None) -> jax.Array:
             return joined
     plain = type(array) is np.ndarray and find_top_trace(None) is EVALUATES and (
         array.dtype in _PLAIN or array.dtype in X64_DTYPES and settings.jax_enable_x64)
-    put = _fast_put() if plain else None  # outside of transformations: it tries what it gives
+    put = _fast_put() if plain else None  # outside of transformations, where its result can be checked
     if put is None:
         return jax.device_put(array, device)
     try:
@@ -78,12 +78,12 @@ def moved(value: jax.Array | np.ndarray, device: Any = None, may_alias: bool | N
 
 def _in_parts(value: jax.Array | np.ndarray, device: JaxDevice | None,
               put: Callable[[np.ndarray], jax.Array]) -> jax.Array | None:
-    """A large array of the host on an accelerator, by several threads of XLA; None where it is to go as it is.
+    """Copies a large array of the host to an accelerator by several threads; None if one copy is faster.
 
     Args:
-        value: what is to go there.
+        value: array of the host.
         device: where; None: the default one.
-        put: what brings a part there.
+        put: function that copies a part.
     """
     if value.nbytes > _LARGEST or value.dtype in X64_DTYPES or (device or default_device()).platform not in _IN_PARTS:
         return None
@@ -98,12 +98,12 @@ def _in_parts(value: jax.Array | np.ndarray, device: JaxDevice | None,
         _ways[key] = way + 1
         return None
     _ways[key] = way
-    with contextlib.suppress(jax.errors.JaxRuntimeError):  # no room for the parts beside the whole, say
+    with contextlib.suppress(jax.errors.JaxRuntimeError):  # for example no memory for the parts beside the whole
         return way(*map(put, np.array_split(flat, min(_MOST_PARTS, value.nbytes // _PART))))
     return None
 
 
-_ways: dict[tuple, Any] = Bounded(64)  # by shape and dtype: how many went as they were, or what joins parts
+_ways: dict[tuple, Any] = Bounded(64)  # by shape and dtype: number of plain copies, or the function that joins parts
 
 
 def _lying(value: jax.Array | np.ndarray) -> np.ndarray | None:
@@ -127,7 +127,7 @@ def _lying(value: jax.Array | np.ndarray) -> np.ndarray | None:
 
 
 def _for_child(array: np.ndarray, device: JaxDevice | None) -> np.ndarray:
-    """The array where XLA takes it as it lies: what it copies it leaves to threads, where it is large."""
+    """Returns the array if XLA uses its memory in place; threads copy large arrays that it would copy."""
     device = device or default_device()
     if device.platform != "cpu":
         raise not_in_fork(f"cannot transfer an array to {device}")

@@ -59,15 +59,15 @@ _CONSTANTS: dict[float, str] = {0: "_zeros", 1: "_ones"}  # operators that fill 
 
 def _constant(value: float, shape: ShapeLike, ctx: Context | None, dtype: DTypeLike) -> NDArray:
     """Returns an array of one value."""
-    name = _CONSTANTS.get(value, "_full")
+    name, ctx = _CONSTANTS.get(value, "_full"), chosen(_operator_context(ctx))
     if state.recorder is not None:
         more = {"value": value} if name == "_full" else {}
         return call(registry.get(name), [], {"shape": _shape(shape, name), "dtype": np_dtype(dtype), **more},
-                    ctx=chosen(_as_told(ctx)))
-    return watched(name, _filled, "imperative")(value, _shape(shape, name), chosen(_as_told(ctx)), np_dtype(dtype))
+                    ctx=ctx)
+    return watched(name, _filled, "imperative")(value, _shape(shape, name), ctx, np_dtype(dtype))
 
 
-def _as_told(ctx: Context | str | None) -> Any:
+def _operator_context(ctx: Context | str | None) -> Any:
     """Returns a context in the notation of MXNet's operators: text such as "cpu(0)" is valid, "cpu" is not."""
     return as_context(ctx) if isinstance(ctx, str) and "(" in ctx else ctx
 

@@ -169,7 +169,7 @@ def _collector(mode: str, dtype: str, layers: Sequence[str], custom: Any, logger
 
 
 def _table(collector: Any, mode: str, dtype: str, logger: LoggerLike | None) -> _Table:
-    """The ranges out of what a collector has seen."""
+    """Returns the ranges from a collector's values."""
     if mode == "entropy":
         return _get_optimal_thresholds(collector.hist_dict, dtype, logger=logger)
     return collector.min_max_dict
@@ -430,7 +430,7 @@ def _first(data: Iterable[Any] | None) -> list[tuple[tuple[int, ...], Any]]:
 
 
 def _traced(network: HybridBlock, specs: list[tuple[tuple[int, ...], Any]]) -> tuple[list[str], Symbol]:
-    """(input names, graph) of a block for inputs of these shapes; what is too many for it is left out."""
+    """Returns (input names, graph) of a block for inputs of these shapes; superfluous inputs are left out."""
     network.hybridize()
     for count in range(len(specs), 0, -1):
         try:

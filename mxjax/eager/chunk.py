@@ -227,7 +227,7 @@ class Retained:
             self._values, self._runs = tuple([chunk.buffer for chunk in chunks]), 0
             for chunk in chunks:
                 chunk.stash, chunk.buffer = self, None
-            self.open = True  # last: if Ctrl-C comes before, no run may donate what a chunk still has
+            self.open = True  # last: after Ctrl-C before this line, no run may donate a chunk's buffer
 
     def run(self, call: Callable[[tuple, list[tuple]], object]) -> tuple | None:
         """Runs the program.

@@ -80,7 +80,7 @@ class MeshTrace(Trace):
         return super().takes(pending) or getattr(pending, "whole", None) is not None
 
     def _taken(self, pending: Promise) -> Any:
-        buffers = pending.held()
+        buffers = pending.buffer_or_none()
         if pending.stays:
             self._apart.add(id(buffers))
         return pending.get() if buffers is None else buffers
@@ -118,7 +118,7 @@ def plain(mesh: Mesh | AbstractMesh) -> Mesh | AbstractMesh:
 def place(chunk: Chunk, sharding: NamedSharding) -> None:
     """Shards a chunk's value, if it is not sharded yet."""
     value, version = chunk.peek(), chunk.version
-    now = value.held() if isinstance(value, Promise) else value
+    now = value.buffer_or_none() if isinstance(value, Promise) else value
     if getattr(now, "sharding", None) == sharding and isinstance(value, Promise) and value.stays:
         return
     promise = TracePromise.of_sharded(value.make(sharding) if type(value) is Promise and now is None else

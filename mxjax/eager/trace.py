@@ -84,7 +84,7 @@ class TracePromise(Promise):
         """Returns whether the value is sharded, and may exceed the memory of one device."""
         return self.whole is not None and (self.trace is None or not self.whole.is_fully_replicated)
 
-    def held(self) -> Any:
+    def buffer_or_none(self) -> Any:
         """Returns the buffer, or those on all devices; None while they are pending."""
         return self.value if self.whole is None else self.whole
 
@@ -259,7 +259,7 @@ class Trace:
             finally:
                 self.running = False
 
-    def told(self) -> tuple[Callable[..., tuple], list[Any], list[int]]:
+    def as_function(self) -> tuple[Callable[..., tuple], list[Any], list[int]]:
         """Returns (the deferred calls as a pure function, its arguments, the argument that each result replaces).
 
         The calls do not run, and the trace is cleared.

@@ -21,7 +21,7 @@ __all__ = ["Engine", "running"]
 # A worker that waits looks this often (seconds) whether it waits for itself.
 _LOOK_FOR_DEADLOCK = 0.2
 
-# What `locked` returns for an action that will be done by the frame holding the lock.
+# Returned by `locked` for an action that the frame with the lock will run.
 _DEFERRED = object()
 
 
@@ -36,7 +36,7 @@ _Running: TypeAlias = "tuple[Block, Operator, _Running | None]"
 
 
 class _Local(threading.local):
-    running: _Running | None = None              # what this thread runs, linked to what that interrupted
+    running: _Running | None = None              # the running function of this thread, linked to the one it interrupted
     worker: Any = None                           # the pool worker that this thread is
 
 
@@ -126,15 +126,15 @@ class Engine(ABC):
         """Forget all work and all threads."""
         _local.running = None
         self.lock = threading.RLock()
-        self._inside = False                                    # somebody is in the bookkeeping
+        self._inside = False                                    # a thread is in the bookkeeping
         self._deferred: deque[tuple[Callable[[Any], Any], Any]] = deque()
         self.pending: dict[Block, None] = {}                  # pushed, not completed; in push order
         self.open_blocks: dict[int, Bulk] = {}                       # thread -> the block its bulk may add to
         self.failures: dict[Failure, None] = {}               # kept, not raised; oldest first
-        self._idle_events: list[Any] = []                       # who waits for `pending` to be empty
+        self._idle_events: list[Any] = []                       # set when `pending` becomes empty
         self._seq = itertools.count()
 
-    # ---- what engines differ in
+    # ---- defined by each engine
 
     @abstractmethod
     def _dispatch(self, block: Block) -> None:
@@ -310,7 +310,7 @@ class Engine(ABC):
             raise MXNetError(f"engine: stop inside {_local.running[1].name} would wait for itself")
         return self.drain(-1 if timeout is None else timeout)
 
-    # ---- bookkeeping: what follows, up to "running", is called with the lock, through `locked`
+    # ---- bookkeeping: the methods up to "running" are called with the lock, through `locked`
 
     def locked(self, action: Callable[[Any], Any], argument: Any) -> Any:
         with self.lock:
@@ -369,7 +369,7 @@ class Engine(ABC):
             self._finish(block)
 
     def _finish(self, block: Block) -> None:
-        """Take a block that has run off its variables, and start what waited for them."""
+        """Takes a finished block off its variables and starts blocks that waited for them."""
         try:
             del self.pending[block]
         except KeyError:    # it was running when the process forked, and this is the child
@@ -545,7 +545,7 @@ class Engine(ABC):
             var.version += 1
 
     def _raise(self, failure: Failure) -> None:
-        """Raise a kept error unless somebody else has."""
+        """Raises a stored error unless another caller has raised it."""
         with self.lock:
             error, failure.error = failure.error, None
             trace, failure.traceback = failure.traceback, None
@@ -567,7 +567,7 @@ class Engine(ABC):
                 self.locked(self._refuse_deadlock, block)
 
     def drain(self, timeout: float) -> list[str]:
-        """Wait until nothing is pending, `timeout` seconds at most (-1: no limit); the names of what is then."""
+        """Waits at most `timeout` seconds (-1: no limit) until nothing is pending; returns the names still pending."""
         event = _new_event()
         self.locked(self._watch_idle, event)
         if event.acquire(timeout=timeout):

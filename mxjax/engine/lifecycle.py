@@ -100,7 +100,7 @@ def _after_fork_in_parent() -> None:
 
 
 def _after_fork_in_child() -> None:
-    """The workers stayed with the parent: begin afresh, and fail the variables whose writes are lost."""
+    """Starts anew in a child, which has no workers, and fails variables whose writes are lost."""
     for engine in _forking:
         pending = engine.pending
         engine.reset()

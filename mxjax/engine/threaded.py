@@ -20,7 +20,7 @@ _MOST_COMPILING = 16  # programs at a time: each may take some hundred MB
 
 
 class _Pool:
-    """Ready blocks, and the workers for them.
+    """Ready blocks and their workers.
 
     At most ``size`` workers are active: running a block or about to take one.  A worker that waits inside a function
     does not count.  Ready blocks imply that ``size`` workers are active or that one is ``coming`` for them; having

@@ -22,7 +22,7 @@ class Var:
     Attributes:
         name: name for messages, or None.
         version: number of completed mutations.
-        abandoned: set it if nobody can request the result any more. `wait_for_all` does not raise
+        abandoned: set it if the result cannot be requested any more. `wait_for_all` does not raise
             errors that are stored only in abandoned variables.
     """
 

@@ -455,14 +455,14 @@ def _fix(arrays: Sequence[NDArray], fixed: list[tuple[int, float]]) -> None:
 
 
 def _as_function(graph: Lowered) -> Callable[..., list[NDArray]]:
-    """A graph as a function of arrays of either flavour that returns a list."""
+    """A graph as a function of arrays of either namespace that returns a list."""
     ops: dict[bool, CachedOp] = {}
 
     def run(*arrays: NDArray) -> list[NDArray]:
-        flavour = bool(arrays) and isinstance(arrays[0], array_classes.numpy)
-        if flavour not in ops:
-            ops[flavour] = CachedOp.of_graph(graph, flavour)
-        result = ops[flavour](*arrays)
+        namespace = bool(arrays) and isinstance(arrays[0], array_classes.numpy)
+        if namespace not in ops:
+            ops[namespace] = CachedOp.of_graph(graph, namespace)
+        result = ops[namespace](*arrays)
         return result if isinstance(result, list) else [result]
     return run
 

@@ -31,7 +31,7 @@ __all__ = ["Block", "_BlockScope"]
 
 
 class _BlockScope:
-    """The name scope of a block: what is made inside gets its prefix, and numbers counted by it."""
+    """The name scope of a block: blocks and parameters created inside get its prefix and its numbers."""
 
     _current = PerThread(lambda: None)
 
@@ -106,7 +106,7 @@ class Block:
         ((4, 2), ['model_dense0_weight', 'model_dense0_bias'])
     """
 
-    _passes_on = False  # whether it does nothing but what its children do, so that it has no row in a summary
+    _passes_on = False  # whether it only calls its children, so that it has no row in a summary
 
     def __init__(self, prefix: str | None = None, params: ParameterDict | None = None) -> None:
         self._empty_prefix = prefix == ""
@@ -186,7 +186,7 @@ class Block:
         return result
 
     def _warn_of_hidden_blocks(self) -> None:
-        """Warns of blocks in lists and dicts, whose parameters nobody would find."""
+        """Warns of blocks in lists and dicts, whose parameters would not be collected."""
         children = set(self._child_blocks())
 
         def hidden(data: object) -> bool:

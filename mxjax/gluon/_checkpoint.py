@@ -27,7 +27,7 @@ from ..libinfo import __mxjax_version__
 from ..ndarray import NDArray
 from ..ops.params import np_dtype
 from ._checkpoint_files import Found, Target, Writer, find
-from ._parameter import Parameter, _flavoured, is_dense
+from ._parameter import Parameter, _in_numpy_mode, is_dense
 from ._sharding import arrays as arrays_of
 from .block import Block
 
@@ -76,7 +76,7 @@ def restore(step: TrainStep, writer: Writer, directory: str | os.PathLike[str], 
                          f"{result.state['mxjax']!r}; this is {__mxjax_version__}, which reads {_FORMAT}")
     try:
         _restore(step, result, sources)
-    except (KeyError, TypeError, AttributeError, IndexError) as error:  # the state is not what it should be
+    except (KeyError, TypeError, AttributeError, IndexError) as error:  # the state has another structure
         raise MXNetError(f"{result.path}: its state is corrupt: {type(error).__name__}: {error}") from error
     return result.number
 
@@ -189,7 +189,7 @@ def _value(array: NDArray) -> Any:
     memory it would look at meanwhile, and a step that cannot have it is another program, which has to be compiled.
     """
     buffer = array.chunk.peek()
-    value = buffer.held() if isinstance(buffer, Promise) else buffer
+    value = buffer.buffer_or_none() if isinstance(buffer, Promise) else buffer
     if value is None:
         value = array.chunk.read()
     if jax.process_count() > 1 and value.is_fully_addressable:
@@ -248,7 +248,7 @@ def _new_states(step: TrainStep, params: Mapping[str, Parameter], saved: Mapping
             raise MXNetError(f"{path} has states of parameter {name!r}, which this trainer does not train")
         ctx = param.list_device()[0]
         shape, dtype = saved["parameters"][name]
-        weight = _flavoured(zeros_later(shape, ctx, dtype))
+        weight = _in_numpy_mode(zeros_later(shape, ctx, dtype))
         created[name] = trainer.optimizer.create_state_multi_precision(key, weight)
         own = arrays_of(created[name])
         for array in own:
@@ -256,12 +256,12 @@ def _new_states(step: TrainStep, params: Mapping[str, Parameter], saved: Mapping
         there = [saved["states"].get(f"{name}.{i}") for i in range(len(own) + 1)]
         here = [*((tuple(a.shape), np_dtype(a.dtype)) for a in own), None]
         if there != here:
-            raise MXNetError(f"{path}: the optimizer's states of parameter {name!r} are {_told(there)} in the "
-                             f"checkpoint, expected {_told(here)}: the optimizer has other arguments")
+            raise MXNetError(f"{path}: the optimizer's states of parameter {name!r} are {_specs_text(there)} in the "
+                             f"checkpoint, expected {_specs_text(here)}: the optimizer has other arguments")
     return created
 
 
-def _told(specs: list[tuple | None]) -> str:
+def _specs_text(specs: list[tuple | None]) -> str:
     return ", ".join(f"{dtype.name} {shape}" for shape, dtype in filter(None, specs)) or "none"
 
 

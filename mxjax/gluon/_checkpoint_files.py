@@ -76,7 +76,7 @@ class Writer:
     def __init__(self) -> None:
         self._opened: tuple[str | None, int | None] = None, None  # folder, and how many stay
         self._manager: Any = None
-        self._told = ""
+        self._failure_text = ""
         self._close: Any = None
 
     def write(self, directory: str | os.PathLike[str], number: int, arrays: Mapping[str, Mapping[str, Any]],
@@ -109,7 +109,7 @@ class Writer:
                                  f"another directory")
             rows = _rows(json.dumps(own).encode())
             content, state = {**arrays, _ROWS: {"rows": rows}}, {**state, "rows": list(rows.shape)}
-            self._told = f"the checkpoint of step {number} in {root} could not be written"
+            self._failure_text = f"the checkpoint of step {number} in {root} could not be written"
             with x64_mode(True):  # else orbax's slices of 64-bit arrays have 32
                 self._manager.save(number, force=True, args=orbax.args.Composite(  # force: at every step, if asked to
                     arrays=orbax.args.PyTreeSave(content), state=orbax.args.JsonSave(state)))
@@ -123,13 +123,13 @@ class Writer:
             MXNetError: writing it failed.
         """
         if self._manager is not None:
-            with self._failing(self._told):
+            with self._failing(self._failure_text):
                 self._manager.wait_until_finished()
 
     def _open(self, orbax: ModuleType, root: str, keep: int | None) -> None:
         options = orbax.CheckpointManagerOptions(
             preservation_policy=orbax.checkpoint_managers.LatestN(keep), save_root_metadata=False,
-            cleanup_tmp_directories=True)  # what killed processes have left
+            cleanup_tmp_directories=True)  # leftovers of killed processes
         self._manager = orbax.CheckpointManager(root, options=options)
         self._opened = root, keep
         self._close = weakref.finalize(self, self._manager.close)
@@ -151,13 +151,13 @@ class Writer:
 
     @contextlib.contextmanager
     def _failing(self, what: str) -> Iterator[None]:
-        """A block whose failures are raised as `what`; the next one begins anew."""
+        """A block whose failures are raised with the message `what`; the next save starts anew."""
         try:
             yield
         except MXNetError:
             raise
         except Exception as error:
-            with contextlib.suppress(Exception):  # it would tell the same once more
+            with contextlib.suppress(Exception):  # it would raise the same error again
                 self._forget()
             raise MXNetError(f"{what}: {type(error).__name__}: {str(error).strip().split(chr(10))[0]}") from error
 
@@ -170,7 +170,7 @@ def _finish() -> None:
     for writer in list(_writers):
         try:
             writer.wait()
-        except MXNetError as error:  # nobody is left to catch it
+        except MXNetError as error:  # there is no caller to catch it
             logging.getLogger(__name__).error("%s", error)
 
 

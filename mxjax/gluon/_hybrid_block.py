@@ -66,7 +66,7 @@ class HybridBlock(Block):
     def __init__(self, prefix: str | None = None, params: ParameterDict | None = None) -> None:
         super().__init__(prefix=prefix, params=params)
         self._clear_cached_op()
-        self._again: str | None = None  # what backward passes keep of it where they compute it once more
+        self._again: str | None = None  # policy for residuals where backward passes recompute it
         self._in_format: Any = None  # as `flatten` has it: a list once the graph is made
         self._out_format: Any = None
         self._active = False
@@ -123,7 +123,7 @@ class HybridBlock(Block):
             clear: rebuild the graph at the next call.
             static_alloc, static_shape, inline_limit, forward_bulk_size, backward_bulk_size: MXNet's
                 memory and scheduling options; ignored, because XLA decides.
-            remat: True, or the name of a policy of `jax.checkpoint_policies`, which says what to
+            remat: True, or the name of a policy of `jax.checkpoint_policies`, which selects the values to
                 keep of a block: "nothing_saveable" (same as True), "dots_saveable" (results of
                 matrix products), "dots_with_no_batch_dims_saveable" (only of those with weights),
                 "everything_saveable". False: off. None: unchanged.
@@ -153,7 +153,7 @@ class HybridBlock(Block):
         super().hybridize(active, **flags)
 
     def _rematerialize(self, remat: bool | str) -> None:
-        """Says which blocks of this one backward passes compute once more."""
+        """Sets which blocks of this one backward passes recompute."""
         policy = ("nothing_saveable" if remat else None) if isinstance(remat, bool) else remat
         if policy is not None and policy not in POLICIES:
             raise ValueError(f"hybridize: remat must be True, False or one of {', '.join(POLICIES)}; got {remat!r}")
@@ -334,7 +334,7 @@ class HybridBlock(Block):
             raise ValueError(f"Deferred initialization failed because shape cannot be inferred. {error}") from error
 
     def _infer_attrs(self, function: str, attr: str, *args: Nested) -> None:
-        """Sets an attribute of all parameters by what the graph tells for these inputs."""
+        """Sets an attribute of all parameters to the graph's result for these inputs."""
         self._set_inferred(self._get_graph(*args), function, attr, args)
 
     def _set_inferred(self, graph: tuple[list[Symbol], Symbol], function: str, attr: str, args: Sequence[Any]) -> None:

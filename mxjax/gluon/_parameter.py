@@ -70,7 +70,7 @@ def _contexts(ctx: Context | Sequence[Context] | None) -> list[Context]:
     return [chosen(c) for c in ctx] if isinstance(ctx, (list, tuple)) else [chosen(ctx)]
 
 
-def _flavoured(array: NDArray) -> NDArray:
+def _in_numpy_mode(array: NDArray) -> NDArray:
     """The same dense array with NumPy's semantics where these are on."""
     return array.as_np_ndarray() if is_np_array() and array.stype == "default" else array
 
@@ -127,7 +127,7 @@ class Parameter:
     """
 
     own_name: str | None = None  # of its variable, where a graph has another (MXNet 2)
-    own_arrays = False  # whether a class makes something else of what is stored, as weight dropout does
+    own_arrays = False  # whether a class computes its arrays from the stored ones, as weight dropout does
 
     def __init_subclass__(cls, own_arrays: bool | None = None, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -158,7 +158,7 @@ class Parameter:
             if value not in _STYPES:
                 raise AssertionError(f"Parameter {name!r}: {what} must be one of {', '.join(_STYPES)}, got {value!r}")
         self._grad_stype, self._stype = grad_stype, stype
-        self.as_stored = stype == "default" and not self.own_arrays  # `data` gives what is stored
+        self.as_stored = stype == "default" and not self.own_arrays  # `data` returns the stored array
 
     def __setattr__(self, name: str, value: Any) -> None:
         super().__setattr__(name, value)
@@ -168,7 +168,7 @@ class Parameter:
     def __repr__(self) -> str:
         return f"{type(self).__name__} {self.name} (shape={plain_text(self.shape)}, dtype={self.dtype})"
 
-    # ------------------------------------------------------------ what it is
+    # ------------------------------------------------------------ properties
     @property
     def grad_req(self) -> str:
         """Mode in which a backward pass writes the gradient: "write", "add" or "null". It can be
@@ -284,7 +284,7 @@ class Parameter:
                 shape = self.known_shape()
                 with autograd.pause():
                     if data is None:
-                        data = _flavoured(zeros_later(shape, cpu(), self.dtype) if self._stype == "default" else
+                        data = _in_numpy_mode(zeros_later(shape, cpu(), self.dtype) if self._stype == "default" else
                                           nd.zeros(shape, cpu(), self.dtype, self._stype))
                         initializer.create(default_init)(initializer.InitDesc(self.name, {"__init__": init}), data)
                     self._init_impl(data, ctx)
@@ -304,10 +304,10 @@ class Parameter:
         return shape
 
     def imagine(self, ctx: Context) -> None:
-        """Has a value of zeros, which take memory when somebody looks."""
+        """Sets the value to zeros, which need no memory until they are read."""
         self._ctx_list = [ctx]
         self._ctx_map = _places(self._ctx_list)
-        self._data = [_flavoured(zeros_later(self.known_shape(), ctx, self.dtype))]
+        self._data = [_in_numpy_mode(zeros_later(self.known_shape(), ctx, self.dtype))]
         self._deferred_init = ()
         self._init_grad()
 
@@ -315,17 +315,17 @@ class Parameter:
         """Copies a value to contexts and makes gradients there."""
         self._ctx_list = list(ctx_list)
         self._ctx_map = _places(self._ctx_list)
-        arrays = [_flavoured(data.copyto(ctx)) for ctx in self._ctx_list]
+        arrays = [_in_numpy_mode(data.copyto(ctx)) for ctx in self._ctx_list]
         self._init_grad(arrays)
         self._data = arrays  # last, because other threads use the parameter as soon as it has data
 
     def _init_grad(self, arrays: list[NDArray] | None = None) -> None:
-        """Makes gradient arrays for `arrays`, by default the data, and tells autograd of them."""
+        """Creates gradient arrays for `arrays`, by default the data, and attaches them."""
         arrays = self._data if arrays is None else arrays
         if self.grad_req == "null" or arrays is None:
             self._grad = None
             return
-        self._grad = [_flavoured(zeros_later(d.shape, d.context, d.dtype) if self._grad_stype == "default" else
+        self._grad = [_in_numpy_mode(zeros_later(d.shape, d.context, d.dtype) if self._grad_stype == "default" else
                                  nd.zeros(d.shape, d.context, d.dtype, self._grad_stype)) for d in arrays]
         autograd.mark_variables(arrays, self._grad, self.grad_req)
 

@@ -32,9 +32,9 @@ __all__ = ["plan_of"]
 
 
 class _PlannedTrace(Trace):
-    """A step that is not run: values that nobody has made yet are taken for what they will be.
+    """A step that is not run: values that are not computed yet are arguments with their shapes.
 
-    ways: how values in parts lie, and how where they are used, by their identity.
+    ways: shardings of sharded values where they are stored and where they are used, by identity.
     """
 
     def __init__(self) -> None:
@@ -51,7 +51,7 @@ class _PlannedTrace(Trace):
         return super().takes(pending) or type(pending) is Promise or pending.stays
 
     def _taken(self, pending: Promise) -> Any:
-        return pending.held() if pending.stays else pending.get()
+        return pending.buffer_or_none() if pending.stays else pending.get()
 
     def holds(self, value: Any) -> bool:
         return type(value) is Promise or super().holds(value)
@@ -89,7 +89,7 @@ def _plan_of(step: TrainStep, inputs: Sequence[NDArray], on: str, batch_size: in
         trace = _PlannedTrace()
         trace.ways = {id(_now(chunk)): (at, without_axis(at, next(iter(mesh)))) for chunk, at in lying.items()}
         loss = step._record(trace, step._divided(inputs), batch_size)
-        function, values, replaced = trace.told()
+        function, values, replaced = trace.as_function()
         del loss  # until now it was wanted
         changed = written()
     groups: dict[tuple[str, bool], list[int]] = {}
@@ -116,7 +116,7 @@ def _now(chunk: Chunk) -> Any:
     """The value of a chunk, in parts where it is, or the zeros that it will have."""
     value = chunk.peek()
     if isinstance(value, Promise) and value.stays:
-        return value.held()
+        return value.buffer_or_none()
     return value if type(value) is Promise else chunk.read()
 
 
@@ -150,9 +150,9 @@ def _imagined(step: TrainStep, inputs: Sequence[NDArray]) -> Iterator[list[Param
 
 @contextlib.contextmanager
 def _unchanged(trainer: Any, chunks: list[Chunk], where: Context) -> Iterator[Any]:
-    """A block in which arrays are said to be on a device, after which they and the optimizer are as they were.
+    """A block in which arrays seem to be on a device; afterwards they and the optimizer are unchanged.
 
-    Gives a function that tells which chunks have been written to.
+    Yields a function that returns the chunks that have been written.
     """
     kept = [(chunk, chunk.ctx, chunk.peek(), chunk.version) for chunk in chunks]
     optimizer, scheduler = trainer.optimizer, trainer.optimizer.lr_scheduler

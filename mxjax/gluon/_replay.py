@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Loop", "Replay", "Watch"]
 
-_NUMBERS = object()  # a source of a program's arguments beside inputs, chunks, and what is drawn
+_NUMBERS = object()  # a source of a program's arguments besides inputs, chunks, and random keys
 
 
 def as_graph(block: Block) -> bool:
@@ -85,7 +85,7 @@ class Watch:
 
     def replay(self, trace: Trace, out: Any) -> Replay | None:
         """Returns a `Replay` of the step; None if a source in it is unknown."""
-        ran, trace.ran = trace.ran, None  # else it would hold its own results, and so what they are to replace
+        ran, trace.ran = trace.ran, None  # else it would keep its own results, and the buffers that they replace
         if not self._complete or ran is None or self._prepared is not self._trainer._updaters[0].prepared:
             return None
         kernel, wanted, free = ran
@@ -119,7 +119,7 @@ class Replay:
         self.x64, self.form = x64, form
         self.chunks = [t for t in targets if isinstance(t, Chunk)]
         changed, places = frozenset(self.chunks), {s: i for i, s in enumerate(sources) if isinstance(s, Chunk)}
-        # what each argument is, by its place, and where each result goes
+        # source of each argument by position, and target of each result
         self.old = [(i, s) for i, s in enumerate(sources) if isinstance(s, Chunk) and s in changed]
         self.given = [(i, s) for i, s in enumerate(sources) if type(s) is int]
         self._unchanged = [(i, s) for i, s in enumerate(sources)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Sharding", "Shardings"]
 
-_SMALL = 1 << 10  # numbers: what has fewer is on every device
+_SMALL = 1 << 10  # numbers; smaller parameters are on every device
 
 
 class _Row(NamedTuple):
@@ -36,14 +36,14 @@ class Shardings(list):
 
     def __str__(self) -> str:
         rows = [("parameter", "shape", "dtype", "split", "MB per device")]
-        rows += [(r.name, str(r.shape), r.dtype, _told(r.spec), f"{r.bytes / 1e6:.3f}") for r in self]
+        rows += [(r.name, str(r.shape), r.dtype, _axes_text(r.spec), f"{r.bytes / 1e6:.3f}") for r in self]
         rows.append(("all", "", "", "", f"{sum(r.bytes for r in self) / 1e6:.3f}"))
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = ("  ".join(f"{cell:<{n}}" for cell, n in zip(row, widths, strict=True)) for row in rows)
         return "\n".join(map(str.rstrip, lines))
 
 
-def _told(spec: PartitionSpec) -> str:
+def _axes_text(spec: PartitionSpec) -> str:
     return " x ".join("-" if names is None else str(names) for names in spec) if any(spec) else "on every device"
 
 

@@ -344,7 +344,7 @@ class Block(_block.Block):
             self.save_parameters(f"{prefix}-model.params")
 
     def _described(self, count: list[int]) -> tuple[str, dict[str, Any]]:
-        """A block's name in `save`'s file, and what stands there; `count` has the number of those before it."""
+        """Returns a block's name in the file of `save` and its entry; `count` has the number of entries before it."""
         name = f"{type(self).__name__.lower()}{count[0]}"
         count[0] += 1
         model = {**self._describe_graph(), "params": {name: p._uuid for name, p in self._reg_params.items()}}

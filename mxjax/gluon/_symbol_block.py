@@ -178,7 +178,7 @@ def _common_prefix(names: Sequence[str]) -> str:
 
 
 def _parameter_types(inputs: Sequence[Symbol], out: Symbol) -> tuple[dict[str, Any], dict[str, Any]]:
-    """dtypes of arguments and auxiliary states by name, as far as the inputs' tell them, else float32."""
+    """Returns the dtypes of arguments and auxiliary states by name, from those of the inputs, else float32."""
     args, aux = out.list_arguments(), out.list_auxiliary_states()
     arg_types = aux_types = None
     known = [variable.infer_type()[0] for variable in inputs]

@@ -303,11 +303,11 @@ _NO_LAYER = _hybrid_block.HybridBlock.hybrid_forward
 
 
 def _layer_forward(cls: type) -> Callable[..., Any]:
-    """Returns a class's `hybrid_forward` without what `use_np` has put around it."""
+    """Returns a class's `hybrid_forward` without the wrapper of `use_np`."""
     return inspect.unwrap(cls.hybrid_forward)
 
 
 def _stand_in(array: NDArray) -> NDArray:
-    """Returns an array of the same value, which is read when somebody looks; it stands for an input in a trace."""
+    """Returns an array of the same value, read on demand; it represents an input in a trace."""
     promise = Promise(array.shape, array.chunk.dtype, lambda _: array.read())
     return wrap(promise, array.chunk.ctx, type(array))

@@ -11,7 +11,7 @@ from ..symbol import Symbol
 __all__ = ["Activation", "Indexed", "Nested", "Size", "Tensor"]
 
 Tensor = TypeVar("Tensor", NDArray, Symbol)  # the inputs of a block are all arrays or all symbols
-Nested: TypeAlias = "NDArray | Symbol | Sequence[Nested] | None"  # what a graph takes in one place
+Nested: TypeAlias = "NDArray | Symbol | Sequence[Nested] | None"  # one argument of a graph
 Size: TypeAlias = int | Sequence[int]  # a number for all axes, or one for each
 Activation: TypeAlias = str | Callable[..., Any]  # its name, or a block or function
 

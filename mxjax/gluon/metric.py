@@ -81,7 +81,7 @@ class TopKAccuracy(_base.TopKAccuracy, EvalMetric):
 
 
 def predict_with_threshold(pred: Any, threshold: float | ndarray.NDArray | numpy.ndarray = 0.5) -> Any:
-    """Returns booleans that tell where predictions exceed a threshold.
+    """Returns booleans that are true where predictions exceed a threshold.
 
     Args:
         pred: array (..., classes).
@@ -112,7 +112,7 @@ def one_hot(idx: Any, num: int) -> Any:
 
 
 class _Counts:
-    """True and false positives and negatives for each class, and what is made of them."""
+    """True and false positives and negatives for each class, and scores computed from them."""
 
     def __init__(self, class_type: str = "binary", threshold: float | ndarray.NDArray | numpy.ndarray = 0.5,
                  beta: float = 1) -> None:
@@ -237,7 +237,7 @@ class _CountMetric(EvalMetric):
         self.sum_metric = self._value() * self.num_inst
 
     def _value(self) -> Any:
-        """Returns the score of what was counted; each class has its own."""
+        """Returns the score of the counts, one for each class."""
         raise NotImplementedError(f"{type(self).__name__} must define _value")
 
     def reset_local(self) -> None:

@@ -271,7 +271,7 @@ class TrainStep:
         random number states (of MXNet, NumPy and Python) and the data positions. It does not
         contain gradients, attributes of parameters (`lr_mult`), or attributes of optimizer and
         schedule that are not numbers or strings. A checkpoint receives its name when it is
-        complete; the next writer removes what a killed process has left. All processes of a mesh
+        complete; the next writer removes leftovers of killed processes. All processes of a mesh
         must call this together and share the directory.
 
         Args:
@@ -335,7 +335,7 @@ class TrainStep:
         return restore(self, self._writer, directory, step, data, missing)
 
     def _record(self, trace: Trace, parts: Sequence[Sequence[NDArray]], batch_size: int | None) -> Any:
-        """Defers a step on the parts of a batch to a segment; returns what the loss will be."""
+        """Defers a step on the parts of a batch to a trace; returns the pending loss."""
         trainer, batch_size = self._trainer, batch_size or sum(part[0].shape[0] for part in parts)
         unwanted = [(grad.chunk, grad.chunk.peek()) for param in self._trained if param.grad_req == "write"
                     for grad in param.list_grad() if grad.stype == "default"]
@@ -344,7 +344,7 @@ class TrainStep:
                 out = self._gradients_of(parts)
                 if isinstance(trace, MeshTrace) and self.sharding is not None:
                     for param in self._split:
-                        for grad in param._grad or ():  # where somebody looks at it before the update
+                        for grad in param._grad or ():  # if it is read before the update
                             trace.lay(grad.chunk, self.sharding.of(param))
                 trace.updating()
                 if self._clip_norm is not None:
@@ -359,10 +359,10 @@ class TrainStep:
         return out
 
     def _gradients_of(self, parts: Sequence[Sequence[NDArray]]) -> Any:
-        """Computes the gradients of a batch in parts; returns what the loss is."""
+        """Computes the gradients of a batch in parts; returns the loss."""
         outs = []
         for number, part in enumerate(parts):
-            if len(parts) > 1 and number < 2:  # before the first part, too: who is marked last comes first in programs
+            if len(parts) > 1 and number < 2:  # before the first part, too: programs order parameters by last mark
                 self._mark("add" if number else "write")
             with autograd.record():
                 out = self._net(*part) if self._loss is None else self._loss(self._net(*part[:-1]), part[-1])
@@ -406,7 +406,7 @@ class TrainStep:
         return [[array[i * length:(i + 1) * length] for array in inputs] for i in range(count)]
 
     def _mark(self, req: str) -> None:
-        """Says what backward passes do to the gradients of parameters whose grad_req is "write"."""
+        """Sets the grad_req of parameters whose grad_req is "write"."""
         for param in self._trained:
             if param.grad_req == "write" and param._data is not None and param._grad is not None:
                 autograd.mark_variables(param._data, param._grad, req)
@@ -459,7 +459,7 @@ class TrainStep:
                 forget(param.all_arrays()[0].chunk)
 
     def _infer(self, inputs: Sequence[NDArray]) -> None:
-        """Has parameters know their shapes; what can only be run gets their values as well."""
+        """Infers the shapes of parameters; blocks that can only be run get their values as well."""
         data = inputs if self._loss is None else inputs[:-1]
         as_given = type(self._net).__call__ is HybridBlock.__call__  # layers of recurrent networks add states
         if isinstance(self._net, HybridBlock) and as_given:

@@ -103,7 +103,7 @@ class Trainer:
         self._params_to_init = list(self._params)
 
     def _init_kvstore(self) -> None:
-        """Makes the store and decides who updates."""
+        """Creates the store and decides where updates run."""
         kvstore, wanted = self._kvstore_params["kvstore"], self._kvstore_params["update_on_kvstore"]
         if self._contains_sparse_weight:  # rows are pulled before they are used: the store has to have the weights
             store, on_store = _create_sparse_kvstore(kvstore)
@@ -294,7 +294,7 @@ class Trainer:
                 continue
             arrays, gradients = param._data, param._grad
             if arrays is None or gradients is None or param.own_arrays:
-                arrays, gradients = param.list_data(), param.list_grad()  # or that says why there are none
+                arrays, gradients = param.list_data(), param.list_grad()  # or raises the reason why not
             fresh = 0
             for array in arrays:
                 if array.entry is not None and array.entry[0].fresh:

@@ -164,7 +164,7 @@ def _parts(scores: Scores, value: Array) -> Parts:
     return Parts(scores.query, scores.key, value, scores.scale, scores.bias, mask, scores.emptied)
 
 
-# ------------------------------------------------------------ what is done in between
+# ------------------------------------------------------------ operators between the products
 def _factor(number: Callable[[float], float]) -> Callable[..., Any]:
     def rule(node: Node, inputs: list[Any], train: bool) -> Any:
         value = inputs[0]

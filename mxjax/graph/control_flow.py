@@ -123,7 +123,7 @@ class GraphOp(Op):
         twin._run_on_host()
         return twin
 
-    # ------------------------------------------------------------ what subclasses define
+    # ------------------------------------------------------------ defined by subclasses
     def feeds(self, p: dict[str, Any]) -> list[Sequence[int]]:
         """Returns, for each graph, the operator's input for each of its inputs."""
         raise NotImplementedError
@@ -155,7 +155,7 @@ class GraphOp(Op):
         """Returns the shapes or dtypes of the graphs' outputs that follow from those of the operator's outputs."""
         return []
 
-    # ------------------------------------------------------------ what they share
+    # ------------------------------------------------------------ shared by subclasses
     def changed(self, p: dict[str, Any]) -> list[int]:
         """Returns the inputs of the operator that are auxiliary states of a graph."""
         return sorted({feed[i] for graph, feed in zip(self.graphs, self.feeds(p), strict=True) for i in graph.changed})

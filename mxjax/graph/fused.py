@@ -62,7 +62,7 @@ class _Fused(GraphCall):
         self.set_attr("FListOutputNames", lambda p: self.outputs[:self.num_outputs(p)])
         self.set_attr("FListInputNames", lambda p: [f"data{i}" for i in range(self.base)] + self._ranges(p))
 
-    # ------------------------------------------------------------ what weights make different
+    # ------------------------------------------------------------ parts that depend on weights
     def integers(self, p: dict[str, Any]) -> list[int]:
         """Returns the inputs that are integers, in the order of their ranges."""
         return [*range(self.base)]
@@ -76,7 +76,7 @@ class _Fused(GraphCall):
         """
         return self.graph(values, key, False)[0][0], scales[0] * scales[-1], units[0] * units[-1] * 2.0**31
 
-    # ------------------------------------------------------------ what they share
+    # ------------------------------------------------------------ shared parts
     def _only(self, operator: str, least: int = 1) -> Node | None:
         """Returns the graph's only node of an operator; with `least` 0 there may be none.
 

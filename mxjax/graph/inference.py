@@ -15,7 +15,7 @@ from .._support.bounded import Bounded, bounded_cache
 from .._xla.x64 import x64_mode
 from ..base import MXNetError
 from ..kernel.kernel import Kernel, prepare
-from ..ops.infer import Size, known, need_numbers, op_types, partial_formula, told, unify
+from ..ops.infer import Size, exact_outputs, known, need_numbers, op_types, partial_formula, unify
 from ..ops.infer import outputs as partial_outputs
 from ..ops.params import DTYPES, dtype_name, np_dtype, shape_of
 from ..util import is_np_shape
@@ -143,13 +143,14 @@ class Inference:
         The batch is the first size of the first input with a known shape, and of all other inputs with the same first
         size.
         """
-        told_of = [bool(node.name in given and s and s[0]) for (node, _), s in zip(self._variables, first, strict=True)]
-        number = next((s[0] for s, said in zip(first, told_of, strict=True) if said and s), None)
+        has_size = [bool(node.name in given and s and s[0])
+                    for (node, _), s in zip(self._variables, first, strict=True)]
+        number = next((s[0] for s, said in zip(first, has_size, strict=True) if said and s), None)
         if number is None:
             return None
         for least in range(1, 1 + min(number, 2)):  # some rules treat arrays of one element differently
             general = tuple([(Size(least=least), *s[1:]) if said and s and s[0] == number else s
-                             for s, said in zip(first, told_of, strict=True)])
+                             for s, said in zip(first, has_size, strict=True)])
             key = np_shape, general, types
             form = self._shapes.get(key)
             if form is None:
@@ -288,7 +289,7 @@ def _learn(step: _Step, ins: list[Shape], outs: list[Shape],
     if uneven is not None and uneven(node.params, ins):
         pass  # the result's shape depends on values
     elif all(map(known, ins)) and not node.op.eager and _can_evaluate(node):
-        inferred = told(node.op, node.params, ins, outs)
+        inferred = exact_outputs(node.op, node.params, ins, outs)
         if inferred is None:
             need_numbers(ins)
             by_rules = False

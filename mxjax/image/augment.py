@@ -232,7 +232,7 @@ def _blend(pixels: np.ndarray, alpha: float, other: np.ndarray | np.floating | f
 
 
 def _as(dtype: np.dtype, pixels: np.ndarray) -> np.ndarray:
-    """Pixels in a dtype; what an integer dtype cannot have becomes its nearest number."""
+    """Returns pixels in a dtype; values outside of an integer dtype become its nearest number."""
     if dtype.kind in "iu":
         pixels = np.clip(pixels, np.iinfo(dtype).min, np.iinfo(dtype).max)
     return pixels.astype(dtype, copy=False)

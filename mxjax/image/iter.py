@@ -264,7 +264,7 @@ class ImageIter(DataIter):
                 settings.
 
         Raises:
-            ValueError: the state belongs to other images or settings; the message says what
+            ValueError: the state belongs to other images or settings; the message names what
                 differs.
         """
         name = type(self).__name__

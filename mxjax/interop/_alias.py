@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 __all__ = ["check_module", "install_mxnet_alias", "run_script"]
 
 
-# what `import mxnet` had loaded, so that scripts look it up in `sys.modules`
+# modules that `import mxnet` loads, which scripts look up in `sys.modules`
 _LOADED = ("ndarray", "symbol", "ndarray.op", "ndarray._internal", "symbol.op", "symbol._internal")
 
 
 class _Finder(importlib.abc.MetaPathFinder):
-    """Finds `mxnet` with its sub-modules, and `mxnet_predict`, where mxjax has what they stand for.
+    """Finds `mxnet` with its sub-modules, and `mxnet_predict`, where mxjax has a counterpart.
 
     Args:
         numpy_names: also give names back to modules that are imported later.
@@ -83,7 +83,7 @@ class _Loader(importlib.abc.Loader):
         for name in _LOADED:
             # not by importing mxnet.x: a thread that does so holds its lock already, and waits for this import to end
             sys.modules.setdefault(f"mxnet.{name}", importlib.import_module(f"mxjax.{name}"))
-        for name in ("ndarray", "symbol"):  # `hybrid_forward` tells its two modes apart by `F.__name__`
+        for name in ("ndarray", "symbol"):  # `hybrid_forward` distinguishes its two modes by `F.__name__`
             importlib.import_module(f"mxjax.{name}").__name__ = f"mxnet.{name}"
         # libraries write this name into files, and read no other: gluonts compares it with a list
         importlib.import_module("mxjax.context").Context.__module__ = "mxnet.context"
@@ -94,7 +94,7 @@ class _Loader(importlib.abc.Loader):
         return None if loader is None else loader.get_code(self._module.__name__)
 
 
-# modules without `__all__` in MXNet: what `from mxnet.x import *` gives there besides the names of mxjax's `__all__`
+# modules without `__all__` in MXNet: names of `from mxnet.x import *` besides those of mxjax's `__all__`
 _OF_IMAGES = "io json logging nd np numeric_types os random recordio sys warnings"
 _STAR_NAMES = {
     "callback": "logging math save_checkpoint time",

@@ -60,7 +60,7 @@ def _copies_if_needed(array: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def give_calls_back() -> None:
-    """Makes NumPy's functions take what they took in MXNet's time."""
+    """Makes NumPy's functions accept the arguments that NumPy accepted in MXNet's time."""
     for name, (then, now) in _RENAMED.items():
         function = getattr(np, name)
         if then not in inspect.signature(function).parameters:

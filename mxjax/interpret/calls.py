@@ -34,7 +34,7 @@ class Meter(threading.local):
     """The estimated NumPy work of a thread, in microseconds.
 
     inside: whether a program of several kernels is being computed; cost: work of the calls, by their shapes alone;
-    loops: what loops of unknown length have taken beyond it; worth: work to compile their programs; single: whether
+    loops: work of loops of unknown length beyond it; worth: work to compile their programs; single: whether
     products use a single thread until the program ends.
     """
 

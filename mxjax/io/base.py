@@ -160,31 +160,31 @@ class DataIter:
         return None
 
 
-class _HeldBatchIter(DataIter):
+class _CurrentBatchIter(DataIter):
     """An iterator whose `iter_next` puts a whole batch into `current_batch`."""
 
     current_batch: DataBatch | None = None
 
-    def _held(self) -> DataBatch:
+    def _batch(self) -> DataBatch:
         """Returns the batch; AttributeError before the first one."""
         if self.current_batch is None:
             raise AttributeError(f"{type(self).__name__} has no current batch: call next() or iter_next() first")
         return self.current_batch
 
     def getdata(self) -> list[NDArray] | None:
-        return self._held().data
+        return self._batch().data
 
     def getlabel(self) -> list[NDArray] | None:
-        return self._held().label
+        return self._batch().label
 
     def getindex(self) -> Any:
-        return self._held().index
+        return self._batch().index
 
     def getpad(self) -> int | None:
-        return self._held().pad
+        return self._batch().pad
 
 
-class ResizeIter(_HeldBatchIter):
+class ResizeIter(_CurrentBatchIter):
     """Changes the number of batches per epoch of an iterator: truncates its epochs, or restarts it.
 
     Args:

@@ -53,7 +53,7 @@ class Source(Protocol):
 
 
 class MXDataIter(DataIter):
-    """An iterator over files: what `CSVIter` and its like return.
+    """An iterator over files, as `CSVIter` and similar functions return it.
 
     Args:
         handle: source of the batches.

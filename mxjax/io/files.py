@@ -58,7 +58,7 @@ class _Rows(RowCursor):
     Args:
         data, label: arrays of equal length.
         batch_size: number of rows in a batch.
-        last: what becomes of rows that do not fill a batch. "round": they are filled up from the beginning, and
+        last: treatment of rows that do not fill a batch. "round": they are filled up from the beginning, and
             the next epoch starts behind those; "keep": the previous batch's rows stay there; "drop": left out.
         index: whether batches know the numbers of their rows.
     """
@@ -108,7 +108,7 @@ def _table(path: str, dtype: str) -> np.ndarray:
 
 def _integer(cell: str) -> int:
     number = decimal.Decimal("nan" if "_" in cell else cell.strip())
-    if not number.is_finite() or abs(number) >= 1 << 63:  # int() would take for ever for 1e999999999
+    if not number.is_finite() or abs(number) >= 1 << 63:  # int() would never finish for 1e999999999
         raise ValueError(f"{cell!r} is not a 64-bit integer")
     return int(number)
 

@@ -193,7 +193,7 @@ class DetAugmenter:
         return rng.uniform(0, 1 - width), rng.uniform(0, 1 - height), width, height
 
     def _fit(self, pixels: np.ndarray, rng: Random) -> np.ndarray:
-        """Resizes as `resize_mode` says."""
+        """Resizes by `resize_mode`."""
         p = self._p
         _, height, width = p.data_shape
         if p.resize_mode == "force":

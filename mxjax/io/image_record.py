@@ -173,7 +173,7 @@ def _of_python(rng: Draws | Random) -> Random:
 
 
 def _check(p: RecordParameters, name: str) -> None:
-    """Raises MXNetError for what no iterator can be made of; says what is read, and by how many threads."""
+    """Raises MXNetError for parameters without an iterator; logs the files and the number of threads."""
     if not p.path_imgrec:
         raise MXNetError(f"{name}: path_imgrec is required")
     if len(p.data_shape) != 3 or 0 in p.data_shape:
@@ -225,7 +225,7 @@ def ImageRecordIter(p: ImageParameters) -> RecordBatches:  # noqa: N802
         mean_r, mean_g, mean_b, mean_a, std_r, std_g, std_b, std_a: subtracted from, and divided by, the channels.
         mean_img: file with a mean image to subtract instead; computed from the images of this part if it is missing.
         scale, max_random_contrast, max_random_illumination: factor of the result, and bounds of random changes.
-        verbose: whether to log what is read.
+        verbose: whether to log the files that are read.
         data_name, label_name: names of data and label.
         aug_seq, ctx, device_id: accepted for compatibility with MXNet.
 

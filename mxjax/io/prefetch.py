@@ -6,13 +6,13 @@ from typing import Any
 
 from .. import engine
 from ..base import Unfit
-from .base import DataBatch, DataDesc, DataIter, _HeldBatchIter
+from .base import DataBatch, DataDesc, DataIter, _CurrentBatchIter
 from .state import Resumable, check_state, need_state, plain
 
 __all__ = ["PrefetchingIter"]
 
 
-class PrefetchingIter(_HeldBatchIter):
+class PrefetchingIter(_CurrentBatchIter):
     """Prefetches the next batch of one or more iterators in the engine's workers.
 
     Args:
@@ -138,7 +138,7 @@ class PrefetchingIter(_HeldBatchIter):
     def next(self) -> DataBatch:
         if not self.iter_next():
             raise StopIteration
-        return self._held()
+        return self._batch()
 
 
 def _reading(source: DataIter, batches: list[DataBatch | None], before: list[Any], i: int) -> Any:

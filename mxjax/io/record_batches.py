@@ -34,7 +34,7 @@ _log = logging.getLogger(__name__)
 _THREADS = 4  # more wait for Python's lock: 4 decode 2050 pictures a second, 8 1570; 15 processes 7310
 _BEGUN = 2  # batches that were asked for, when processes are started: they take a second, and memory
 _COPIED = 8 << 20  # bytes of a batch up to which it is copied out of shared memory, which takes file descriptors
-_PATIENCE = 600.0  # seconds for what a process decodes
+_PATIENCE = 600.0  # seconds for one request to a process
 _MORE = 4  # batches that a script may have beside those that are loaded ahead, whose memory is used again
 _ALIGN = 64
 
@@ -65,7 +65,7 @@ class _Decoder:
     Args:
         p: the iterator's parameters.
         label_width: values of a label.
-        load: what fills a row.
+        load: function that fills a row.
         dtype: of the data.
     """
 
@@ -84,7 +84,7 @@ class _Decoder:
                          for offset, shape, dtype in self._layout])
 
     def room(self, known: deque[Shared]) -> Shared:
-        """Room for a batch: what another one has left, which is taken out, or new."""
+        """Returns memory for a batch: that of a dropped batch, or new memory."""
         for memory in list(known):
             if memory.is_free:
                 known.remove(memory)
@@ -131,7 +131,7 @@ class _Loading:
     def __init__(self, arrays: _Arrays, pad: int, wrapped: bool, end: tuple[int, int], memory: Shared | None) -> None:
         self.arrays, self.pad, self.wrapped, self.end, self.memory = arrays, pad, wrapped, end, memory
         self.parts: list[Callable[[], Any]] = []  # wait for each
-        self.drop: list[Callable[[], Any]] = []  # where nobody does
+        self.drop: list[Callable[[], Any]] = []  # for results that nobody requests
 
     def wait(self) -> None:
         """Comes back when it is filled, and lies in memory of its own, or much of it."""
@@ -142,7 +142,7 @@ class _Loading:
 
 
 def _decoded(processes: ProcessPool, number: int, what: str) -> None:
-    """Waits for what a process decodes; no method, so an iterator that is dropped ends its processes at once."""
+    """Waits for a process; not a method, so that dropping an iterator ends its processes at once."""
     try:
         processes.get(number, _PATIENCE)
     except multiprocessing.TimeoutError:
@@ -161,7 +161,7 @@ class RecordBatches:
     Args:
         p: the iterator's parameters.
         label_width: values of a label.
-        load: what fills a row of data and label; random numbers are the record's own.
+        load: function that fills a row of data and label; each record has its own random numbers.
         dtype: of the data.
         owner: name of the iterator, for messages.
     """
@@ -177,7 +177,7 @@ class RecordBatches:
         self._decoders = ThreadPoolExecutor(self._threads, "decode")
         weakref.finalize(self, _shut_down, self._reader, self._decoders)
         self._processes: ProcessPool | None = None
-        self._first: int | None = None  # what was asked of the processes first, until that is done
+        self._first: int | None = None  # first request to the processes, until it is done
         # where batches were, in memory that is mapped already; only whole ones: of others some process may
         # still be writing rows
         self._rooms: deque[Shared] = deque(maxlen=max(p.prefetch_buffer, 1) + _MORE)
@@ -185,7 +185,7 @@ class RecordBatches:
         self.extent = self._records.extent
         self._ahead: deque[Future] = deque()
         self._current: _Loading | None = None
-        self._end, self._wrapped = (0, 0), False  # where what was asked for ends, and whether the epoch does so too
+        self._end, self._wrapped = (0, 0), False  # end of the requested rows, and whether it ends the epoch
         self._begin_round(0)  # from here on the reader's thread keeps the round: it is ahead
         self._ended = False
         self._read_ahead()
@@ -238,7 +238,7 @@ class RecordBatches:
             return False
         try:
             if self._processes is None:
-                self._processes = ProcessPool(self._p.threads, self._decoder, len,  # what comes back is a number
+                self._processes = ProcessPool(self._p.threads, self._decoder, len,  # they return a number
                                               self._p.threads * max(self._p.prefetch_buffer, 1), self._owner)
                 weakref.finalize(self, self._processes.close)
                 self._first = self._processes.submit([])

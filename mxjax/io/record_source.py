@@ -30,7 +30,7 @@ class Record(NamedTuple):
     from, for messages; and its number in its chunk, where there is no index.
     """
 
-    held: bytes | tuple[int, int]
+    content: bytes | tuple[int, int]
     file: str
     place: str
     number: int | None = None
@@ -47,18 +47,18 @@ class Contents:
         return Contents, ()
 
     def __call__(self, record: Record) -> bytes:
-        """The bytes.
+        """Returns the bytes of a record.
 
         Raises:
-            MXNetError: the file is damaged; the message says where.
+            MXNetError: the file is damaged; the message names the place.
         """
-        if isinstance(record.held, bytes):
-            return record.held
+        if isinstance(record.content, bytes):
+            return record.content
         with self._lock:
             file = self._files.get(record.file)
             if file is None:
                 file = self._files[record.file] = MXRecordIO(record.file, "r")
-        return file.read_at(*record.held)
+        return file.read_at(*record.content)
 
 
 class _Rounds(ABC):
@@ -84,7 +84,7 @@ class _Rounds(ABC):
         """Returns how many records are shuffled together, in turn, in a round."""
 
     def _twister(self, number: int, seed: int) -> Words:
-        """The words that give a round's orders; who has taken all of them sets `_at`."""
+        """Yields the random words for the orders of rounds; a caller that takes all of them sets `_at`."""
         if self._at is None or number < self._at:
             self._words, self._at = words_of(seed), 0
         while self._at < number:

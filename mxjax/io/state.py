@@ -80,7 +80,7 @@ def check_state(owner: str, state: Any, settings: Mapping[str, Any], position: I
 
 
 def need_state(owner: str, source: Any) -> Resumable:
-    """Returns what `owner` reads from; raises TypeError if that has no state, and names it."""
+    """Returns the source of `owner`; raises TypeError with its name if the source has no state."""
     if not hasattr(source, "state_dict") or not hasattr(source, "load_state_dict"):
         raise TypeError(f"{owner}: {type(source).__name__} has no state_dict() and load_state_dict(), so it cannot be "
                         "resumed")

@@ -27,12 +27,12 @@ class ProgramBudget:
 
     short: whether the next call of a compiled function must evict programs; several: whether there
     are more devices than one CPU, so that the location of arrays matters; compiled: whether XLA has
-    compiled any program; held: bytes of all programs; most: their limit (MXJAX_PROGRAM_MEMORY, in
+    compiled any program; program_bytes: bytes of all programs; most: their limit (MXJAX_PROGRAM_MEMORY, in
     MB; by default 1024, or an eighth of the machine's memory if that is less).
     """
 
     def __init__(self) -> None:
-        self.short, self.held, self.most = False, 0, _most_bytes()
+        self.short, self.program_bytes, self.most = False, 0, _most_bytes()
         self.several = self.compiled = False
         self.functions: weakref.WeakSet[Any] = weakref.WeakSet()
         self._left: list[tuple] = []  # programs that a forked child has set aside
@@ -54,9 +54,10 @@ class ProgramBudget:
             size: bytes of a program.
             seldom: NumPy computes the new signature, so there is no new program.
         """
-        self.held += size
+        self.program_bytes += size
         self._noted += 1
-        if self.held > self.most or self._noted % (LOOK_SELDOM if seldom else LOOK_EVERY) == 0 and self._many():
+        look = self._noted % (LOOK_SELDOM if seldom else LOOK_EVERY) == 0
+        if self.program_bytes > self.most or look and self._many():
             self.short = True
 
     def _many(self) -> bool:
@@ -86,9 +87,9 @@ class ProgramBudget:
             known = list(self.functions)
         known.sort(key=lambda one: (-sum(one.forms()), -one.signatures()))
         total = left = sum(one.signatures() for one in known)
-        self.held = total_bytes = sum(one.held for one in known)
+        self.program_bytes = total_bytes = sum(one.program_bytes for one in known)
         for one in known:
-            if left <= total / 2 and self.held <= total_bytes / 2:
+            if left <= total / 2 and self.program_bytes <= total_bytes / 2:
                 break
             left -= one.signatures()
             one.clear()

@@ -68,8 +68,8 @@ class Compiled:
         options: further arguments of `jax.jit`.
     """
 
-    __slots__ = ("_arguments", "_original", "_calls", "_warm", "_within", "_patient", "held", "xla", "interpreter",
-                 "ahead", "__weakref__")
+    __slots__ = ("_arguments", "_original", "_calls", "_warm", "_within", "_patient", "program_bytes", "xla",
+                 "interpreter", "ahead", "__weakref__")
 
     def __init__(self, function: Callable, most: int = _SOME, again: bool = False,
                  by_numpy: ByNumpy | None = None, any_size: bool = False, parts: bool = False, trains: bool = False,
@@ -88,7 +88,7 @@ class Compiled:
         self._patient, self.ahead = patient, Ahead()
         self._within: dict[tuple, Any] = {}  # the NumPy function of each, as part of a program
         self._warm: dict[tuple, Callable] = {}  # those of them that `deliver` has called
-        self.held = 0  # bytes of programs, by estimate
+        self.program_bytes = 0  # bytes of programs, by estimate
         budget.add(self)
 
     def __call__(self, *args: object) -> Any:
@@ -214,7 +214,7 @@ class Compiled:
     def leave(self) -> tuple:
         """Resets the function in a forked child; returns objects that must not be deleted."""
         left = self._calls, self._warm, self.xla.leave()
-        self._calls, self._warm, self._within, self.held = {}, {}, {}, 0
+        self._calls, self._warm, self._within, self.program_bytes = {}, {}, {}, 0
         return left
 
     def clear(self) -> None:
@@ -223,8 +223,8 @@ class Compiled:
         self._warm.clear()
         self._within.clear()
         self.interpreter.sizes.clear()
-        budget.held -= self.held
-        self.held = 0
+        budget.program_bytes -= self.program_bytes
+        self.program_bytes = 0
         self.xla.clear()
 
     def _target(self, args: Sequence[Any]) -> str | None:
@@ -327,12 +327,12 @@ class Compiled:
     def _keep(self, signature: tuple, call: Callable, size: int) -> None:
         """Stores the executable for later calls of this signature."""
         self._calls[signature] = call
-        self.held += size
+        self.program_bytes += size
         budget.note(size)
 
     def __del__(self) -> None:
         if budget is not None:  # the interpreter is shutting down
-            budget.held -= self.held
+            budget.program_bytes -= self.program_bytes
 
 
 class Reordered(Compiled):

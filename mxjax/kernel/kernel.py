@@ -30,7 +30,7 @@ from ..interpret.calls import interpreting
 from ..interpret.rules import Eager
 from ..ops.by_device import traced_for
 from ..ops.common import by_own_rules, no_gradient
-from ..ops.infer import check_types, op_types, told
+from ..ops.infer import check_types, exact_outputs, op_types
 from ..ops.random._draw import Drawn
 from ..ops.registry import Op
 from .ahead import Later
@@ -251,7 +251,7 @@ class Kernel:
             rule = op.get_attr("FInferShape")
             if rule is not None:
                 rule(self.params, ins, outs)
-            shapes = told(op, self.params, ins, outs)
+            shapes = exact_outputs(op, self.params, ins, outs)
             op_types(op, self.params, types, dtypes, names)
         except Exception:  # a trace reports the error
             return None
@@ -566,7 +566,7 @@ def _named(kernel: Kernel, args: Sequence[Any], error: BaseException) -> BaseExc
     return mistake(kernel.name, args, error)
 
 
-_TOLD = 12  # inputs in an error message: a network as one program has hundreds
+_MOST_INPUTS_SHOWN = 12  # inputs in an error message: a network as one program has hundreds
 _IN_PLAIN_WORDS = {  # messages of JAX: messages of mxjax
     r"dot_general requires contracting dimensions to have the same shape, got (.*) and (.*)\.":
         r"the axes that are multiplied and summed have different sizes, \1 and \2",
@@ -584,9 +584,9 @@ _IN_PLAIN_WORDS = {  # messages of JAX: messages of mxjax
 def mistake(name: str, args: Sequence[Any], error: BaseException) -> MXNetError:
     """Returns the error for invalid arguments of operator `name`."""
     arrays = [a for a in args if hasattr(a, "shape")]
-    got = ", ".join([f"{np.dtype(a.dtype).name}{tuple(a.shape)}" for a in arrays[:_TOLD]])
-    if len(arrays) > _TOLD:
-        got += f" and {len(arrays) - _TOLD} more"
+    got = ", ".join([f"{np.dtype(a.dtype).name}{tuple(a.shape)}" for a in arrays[:_MOST_INPUTS_SHOWN]])
+    if len(arrays) > _MOST_INPUTS_SHOWN:
+        got += f" and {len(arrays) - _MOST_INPUTS_SHOWN} more"
     first, *more = str(error).strip().split("\n")
     reason = f"{first} {more[0].strip()}" if more and first.endswith(":") else first  # XLA's newer errors have headings
     for pattern, words in _IN_PLAIN_WORDS.items():

@@ -57,7 +57,7 @@ class Promise:
         """Finishes the work and sets `value`."""
         self.value = self.make(None)
 
-    def held(self) -> Any:
+    def buffer_or_none(self) -> Any:
         """Returns the buffer, or None while it is pending."""
         return self.value
 
@@ -75,7 +75,7 @@ class HostValue(Promise):
     computes pass their results to each other as arrays.
 
     Args:
-        array: contiguous array, which nobody may change afterwards.
+        array: contiguous array, which must not change afterwards.
         device: the CPU to which the buffer will be committed; None: the default device, uncommitted.
     """
 
@@ -135,7 +135,7 @@ class HostValue(Promise):
 
 def identity(value: object) -> int:
     """Returns the identity of a buffer or pending value."""
-    buffer = value.held() if isinstance(value, Promise) else value
+    buffer = value.buffer_or_none() if isinstance(value, Promise) else value
     return id(value if buffer is None else buffer)
 
 
@@ -178,5 +178,5 @@ def _begin_in_child() -> None:
 
 _avals: dict[tuple, ShapedArray] = Bounded(1 << 12)
 _AS_IT_IS = contextlib.nullcontext()
-_transfer = RLock()  # held while an array becomes a buffer
+_transfer = RLock()  # locked while an array becomes a buffer
 _ALONE = _references_alone()

@@ -27,8 +27,8 @@ import numpy as np
 from .. import libinfo
 from .._support import settings
 from ..base import MXNetError
-from . import door, secret, wire
-from .relay import Relay
+from . import handshake, secret, wire
+from .proxy import CoordinationProxy
 from .scheduler import Scheduler
 
 __all__ = ["Cluster", "Place", "find_place", "get", "join", "same_everywhere"]
@@ -69,7 +69,7 @@ _LAUNCHERS = {
     "SLURM": ("SLURM_PROCID", "SLURM_NTASKS", None, "SLURM_JOB_ID"),
 }
 
-_ON_MACHINE = {  # rank and size among the workers of one machine, as the launcher says it; `srun` speaks PMI, too
+_ON_MACHINE = {  # variables with rank and size among the workers of one machine; `srun` also sets PMI's
     "Open MPI": {"OMPI_COMM_WORLD_LOCAL_RANK": "OMPI_COMM_WORLD_LOCAL_SIZE"},
     "PMI": {"MPI_LOCALRANKID": "MPI_LOCALNRANKS", "SLURM_LOCALID": ""},
     "torchrun or Kubeflow": {"LOCAL_RANK": "LOCAL_WORLD_SIZE"},
@@ -113,7 +113,7 @@ def find_place(env: Mapping[str, str] = os.environ) -> Place | None:
 
 
 def _nodes(env: Mapping[str, str]) -> str | None:
-    """Number of machines, as SLURM says it."""
+    """Returns the number of machines from SLURM's variables."""
     return env.get("SLURM_STEP_NUM_NODES") or env.get("SLURM_NNODES")
 
 
@@ -143,7 +143,7 @@ def _address(env: Mapping[str, str], source: str, size: int, address_name: str |
         port = int(digits) if port_name == "MASTER_PORT" else 20000 + int(digits) % 20000
     local = [env.get(name) for name in _ON_MACHINE.get(source, {}).values()]
     if str(size) in local or source == "SLURM" and _nodes(env) == "1":
-        return "127.0.0.1", port  # all on one machine: nobody else needs to reach the scheduler
+        return "127.0.0.1", port  # all on one machine: the scheduler needs no other address
     if address_name and address_name in env:
         return env[address_name], port
     nodes = env.get("SLURM_STEP_NODELIST") or env.get("SLURM_JOB_NODELIST") or env.get("SLURM_NODELIST")
@@ -186,7 +186,7 @@ def say_hello(channel: wire.Channel, role: str, rank: int | None, where: str, po
         port: port on which a server listens.
     """
     wire.send(channel, {"op": "hello", "role": role, "rank": rank, "pid": os.getpid(), "version": versions(),
-                        "host": door.own_host(channel, where), "port": port})
+                        "host": handshake.own_host(channel, where), "port": port})
 
 
 def beat(channel: wire.Channel, lock: threading.Lock | None = None) -> None:
@@ -221,28 +221,28 @@ class Cluster:
     def __init__(self, place: Place, xla: bool = True) -> None:
         self.size, self.servers, self._device = place.size, place.servers, place.device
         self.failure = ""
-        self.gone = ""  # who has left of their own accord
+        self.gone = ""  # message about a worker that left without a failure
         self._busy = 0.0
         self.lost: dict[tuple[str, int], str] = {}
         self._working, self._using = set(range(place.size)), set(range(place.size))
         self.serves = False  # others need this process until they leave
         self.tolerant = False  # asynchronous: others' deaths are no reason to end
         self._inbox: tuple[dict[str, Any], list[np.ndarray]] | None = None
-        self.news = threading.Condition()  # of what the scheduler tells, a failure, the end of a collective
+        self.news = threading.Condition()  # about messages of the scheduler, a failure, the end of a collective
         self._deaf = False  # no more news can come
         self._sending, self._gathering = threading.Lock(), threading.Lock()
         timeout = settings.JOIN_TIMEOUT()
         heartbeat = settings.HEARTBEAT_TIMEOUT()
         self.grace = settings.FAILURE_GRACE()
         where = place.address[0]
-        self.secret = secret.find(door.is_local(where))
+        self.secret = secret.find(handshake.is_local(where))
         self._scheduler = Scheduler(
-            place.size, place.servers, secret=self.secret, hosts=door.listening_addresses(where), port=place.address[1],
-            join_timeout=timeout, heartbeat_timeout=heartbeat) if place.hosts else None
+            place.size, place.servers, secret=self.secret, hosts=handshake.listening_addresses(where),
+            port=place.address[1], join_timeout=timeout, heartbeat_timeout=heartbeat) if place.hosts else None
         self._where = "the scheduler of this job" if place.source == "DMLC" else "worker 0, which runs the scheduler,"
-        self._channel = door.connect(place.address, self.secret, "scheduler", timeout,
+        self._channel = handshake.connect(place.address, self.secret, "scheduler", timeout,
                                      f"{self._where} ({place.source})")
-        self.addresses = door.meeting_addresses(self._channel, where)
+        self.addresses = handshake.meeting_addresses(self._channel, where)
         say_hello(self._channel, "worker", place.rank, where)
         welcome = wire.receive(self._channel)
         if welcome is None:
@@ -255,29 +255,29 @@ class Cluster:
         threading.Thread(target=self._listen, name="mxjax-cluster", daemon=True).start()
         beat(self._channel, self._sending)
         self.xla = xla and self.size > 1
-        self._relay: Relay | None = None
+        self._proxy: CoordinationProxy | None = None
         if self.xla:
             self._join_devices(timeout)
         atexit.register(self.leave)
 
     def _join_devices(self, timeout: float) -> None:
-        """Joins JAX's devices; its coordination service is reached through this job's own connections (`relay.py`)."""
-        self._relay = Relay(self.secret, self.addresses, self.size) if self.rank == 0 else None
-        ports = self.gather("devices", [np.array([self._relay.port if self._relay else 0])], timeout)
-        if self._relay is None:
-            self._relay = Relay(self.secret, there=(self.members["worker", 0]["host"], int(ports[0][0][0])))
+        """Joins JAX's devices; its coordination service is reached through this job's own connections (`proxy.py`)."""
+        self._proxy = CoordinationProxy(self.secret, self.addresses, self.size) if self.rank == 0 else None
+        ports = self.gather("devices", [np.array([self._proxy.port if self._proxy else 0])], timeout)
+        if self._proxy is None:
+            self._proxy = CoordinationProxy(self.secret, there=(self.members["worker", 0]["host"], int(ports[0][0][0])))
         jax.config.update("jax_enable_recoverability", True)  # that others die is for us to report, not to abort for
-        jax.config.update("jax_enable_preemption_service", False)  # nobody asks it, and it complains when others die
+        jax.config.update("jax_enable_preemption_service", False)  # unused, and it logs errors when others die
         try:
             # the place is known: JAX's own look at the environment would be another opinion, and may refuse it
-            jax.distributed.initialize(self._relay.address, self.size, self.rank,
+            jax.distributed.initialize(self._proxy.address, self.size, self.rank,
                                        None if self._device is None else [self._device],
                                        cluster_detection_method="deactivate",
-                                       coordinator_bind_address=self._relay.address,
+                                       coordinator_bind_address=self._proxy.address,
                                        initialization_timeout=int(timeout), heartbeat_timeout_seconds=1 << 20,
                                        shutdown_timeout_seconds=int(self.grace) or 1)
         except RuntimeError as error:
-            self._relay.close()
+            self._proxy.close()
             raise MXNetError(
                 f"worker {self.rank} cannot connect to the other workers' devices ({error}). JAX must not have "
                 "initialized its devices before: import mxjax first with DMLC_ROLE=worker or MXJAX_JOIN=1 set (`python "
@@ -304,7 +304,7 @@ class Cluster:
                 if header["op"] == "end":
                     reason = ""
                     break
-        except Exception as error:  # whatever it is, who waits for news would wait for ever
+        except Exception as error:  # of any kind: otherwise waiting threads would wait forever
             reason = f"{type(error).__name__}: {error}"
         with self.news:
             self._deaf = True
@@ -354,7 +354,7 @@ class Cluster:
                 self._begin_to_doubt()
 
     def _begin_to_doubt(self) -> None:
-        """Somebody has left: unless the collective at hand ends soon, this worker waits in vain."""
+        """Starts a thread that fails this worker unless the current collective ends soon, since a worker has left."""
         since = self.busy
 
         def work() -> None:
@@ -364,7 +364,7 @@ class Cluster:
         threading.Thread(target=work, name="mxjax-doubt", daemon=True).start()
 
     def fail(self, text: str) -> None:
-        """Says what has happened, now and at whatever this worker does with the others; ends it if it hangs."""
+        """Prints a failure, raises it at each later use of the job, and ends the process after the grace period."""
         with self.news:
             if self.failure:
                 return
@@ -374,19 +374,19 @@ class Cluster:
         threading.Thread(target=self.end_later, name="mxjax-end", daemon=True).start()
 
     def _say(self, text: str) -> None:
-        with contextlib.suppress(OSError, ValueError):  # who read it may be dead as well
+        with contextlib.suppress(OSError, ValueError):  # the reader may have ended as well
             print(f"mxjax: worker {self.rank}: {text}", file=sys.stderr, flush=True)
 
     def end_later(self) -> None:
-        """XLA's collectives wait for ever for who is dead, and cannot be interrupted."""
+        """Ends the process after the grace period, since XLA's collectives wait forever for a dead worker."""
         time.sleep(self.grace)
         self._say(f"ends, {self.grace:g} s after {self.failure}")
         self._end()
 
     def _end(self) -> None:
         """Ends the process without JAX's shutdown, which would wait for the dead."""
-        if self._relay is not None:
-            self._relay.close()
+        if self._proxy is not None:
+            self._proxy.close()
         for stream in (sys.stdout, sys.stderr):
             with contextlib.suppress(OSError, ValueError):
                 stream.flush()
@@ -434,7 +434,7 @@ class Cluster:
         return [[next(rest) for _ in range(count)] for count in header["counts"]]
 
     def _answer(self) -> tuple[dict[str, Any], list[np.ndarray]] | None:
-        """Returns what the scheduler has said to the gathering at hand; another thread receives it."""
+        """Returns the scheduler's answer to the current gathering, which another thread receives."""
         return self._inbox
 
     def barrier(self) -> None:
@@ -497,8 +497,8 @@ class Cluster:
             self._scheduler.done.wait(self.grace)
         if self.failure and self.xla:
             self._end()
-        if self._relay is not None:
-            self._relay.close()
+        if self._proxy is not None:
+            self._proxy.close()
 
     def _outstay(self, who: str) -> None:
         """Waits until no other worker is left in a set."""

@@ -14,7 +14,7 @@ from .._support.files import reading, together, write_file
 from ..array.sparse import BaseSparseNDArray, distinct_rows, row_sparse_array
 from ..base import MXNetError, Precondition
 from ..ndarray import array
-from . import door, wire
+from . import handshake, wire
 from .base import called
 from .compression import Compression
 from .dist_sync import _Dist
@@ -34,7 +34,7 @@ class ServerConnection:
 
     def __init__(self, address: tuple[str, int], number: int, secret: bytes, timeout: float) -> None:
         self._name = f"server {number} at {address[0]}:{address[1]}"
-        self._channel = door.connect(address, secret, "server", timeout, f"server {number}")
+        self._channel = handshake.connect(address, secret, "server", timeout, f"server {number}")
         self._lock = threading.Lock()
         self.sent = 0
 
@@ -88,7 +88,7 @@ class DistAsyncKVStore(_Dist):
                              for rank, part in enumerate(ports)]
         self._servers = [ServerConnection(address, i, secret, 30) for i, address in enumerate(addresses)]
 
-    # ------------------------------------------------------------ who has what
+    # ------------------------------------------------------------ placement of keys
     def _shards(self, key: Key) -> list[tuple[int, int, int]]:
         """(server, first row, end) of a key's parts."""
         if key not in self._shapes:
@@ -117,7 +117,7 @@ class DistAsyncKVStore(_Dist):
         values = [row[0] for row, _ in rows]
         for k, v in zip(keys, values, strict=True):
             self._shapes[k] = v.shape, np.dtype(v.dtype), v.stype
-        if self.is_recovery:  # the others have gone on; the values are there
+        if self.is_recovery:  # the others have continued; the servers have the values
             return
         self._agree("kvstore init", keys, values)
         if self.rank == 0:
@@ -209,7 +209,7 @@ class DistAsyncKVStore(_Dist):
     # ------------------------------------------------------------ settings
     def set_optimizer(self, optimizer: Optimizer) -> None:
         """Sends worker 0's optimizer to the servers in its current state; later changes have no effect on them."""
-        self._updater = opt.get_updater(optimizer)  # for who asks which optimizer it is
+        self._updater = opt.get_updater(optimizer)  # for callers that read the optimizer
         if self.is_recovery:
             return
         if self.rank == 0:

@@ -9,7 +9,7 @@ from typing import Any
 
 from .._support import settings
 from ..base import MXNetError
-from . import cluster, door, secret, wire
+from . import cluster, handshake, secret, wire
 from .scheduler import Scheduler
 from .server import ParameterServer
 
@@ -35,10 +35,10 @@ class KVStoreServer:
         if place is None:
             raise MXNetError("a server requires DMLC_PS_ROOT_URI, DMLC_PS_ROOT_PORT and DMLC_NUM_WORKER to be set")
         where = place.address[0]
-        known = secret.find(door.is_local(where))
+        known = secret.find(handshake.is_local(where))
         timeout = settings.JOIN_TIMEOUT()
-        channel = door.connect(place.address, known, "scheduler", timeout, "the scheduler of this job")
-        server = ParameterServer(known, door.meeting_addresses(channel, where), place.size)
+        channel = handshake.connect(place.address, known, "scheduler", timeout, "the scheduler of this job")
+        server = ParameterServer(known, handshake.meeting_addresses(channel, where), place.size)
         rank = os.environ.get("DMLC_SERVER_ID")
         cluster.say_hello(channel, "server", None if rank is None else int(rank), where, server.port)
         cluster.beat(channel)
@@ -56,7 +56,7 @@ def _schedule() -> None:
         raise MXNetError(f"a scheduler requires {', '.join(missing)} in its environment")
     where = os.environ["DMLC_PS_ROOT_URI"]
     Scheduler(int(os.environ["DMLC_NUM_WORKER"]), int(os.environ.get("DMLC_NUM_SERVER", 0)),
-              secret=secret.find(door.is_local(where)), hosts=door.listening_addresses(where),
+              secret=secret.find(handshake.is_local(where)), hosts=handshake.listening_addresses(where),
               port=int(os.environ["DMLC_PS_ROOT_PORT"]),
               join_timeout=settings.JOIN_TIMEOUT(),
               heartbeat_timeout=settings.HEARTBEAT_TIMEOUT()).wait()

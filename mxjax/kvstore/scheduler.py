@@ -17,12 +17,12 @@ import numpy as np
 
 from ..base import MXNetError
 from . import wire
-from .door import Door
+from .handshake import AuthenticatedListener
 
 __all__ = ["Scheduler"]
 
 
-# what a process says of itself, and what else members say: fields and their types
+# messages of a process that joins, and of members: fields and their types
 _HELLO = {"role": str, "rank": int | None, "host": str, "pid": int, "port": int, "version": str}
 _GATHERED = 64 << 20  # bytes that one member may give to a gathering: it is for small values
 _SAID = {"ping": {}, "gather": {"name": str}, "leaving": {}, "bye": {}, "tolerant": {}}
@@ -74,17 +74,18 @@ class Scheduler:
         self.complete = False
         self.done = threading.Event()
         self.failure = ""
-        self.parts: dict[int, tuple[str, list[np.ndarray]]] = {}  # what workers have given to the gathering at hand
+        self.parts: dict[int, tuple[str, list[np.ndarray]]] = {}  # contributions to the current gathering
         self._lock = threading.RLock()
-        # some more than members: who comes back may be sooner than the news that it was lost
-        self._door = Door(hosts, port, secret, "scheduler", self._serve, most=2 * (workers + servers) + 8)
-        self.port = self._door.port
+        # more than members: a process may return before its old connection is known to be lost
+        self._listener = AuthenticatedListener(hosts, port, secret, "scheduler", self._serve,
+                                               most=2 * (workers + servers) + 8)
+        self.port = self._listener.port
         self._began = time.monotonic()
         threading.Thread(target=self._look_after, name="mxjax-scheduler", daemon=True).start()
 
     # ------------------------------------------------------------ joining
     def _admit(self, channel: wire.Channel) -> _Member | None:
-        """The member that says hello, or None where it is refused."""
+        """Returns the member that joins, or None if it is refused."""
         channel.sock.settimeout(10)
         try:
             message = wire.receive(channel, _check_hello, wire.HELLO)
@@ -93,7 +94,7 @@ class Scheduler:
         channel.sock.settimeout(None)
         if message is None:
             return None
-        # who stops reading must not hold up the others for ever
+        # a member that stops reading must not block the others forever
         channel.sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO,
                                 struct.pack("ll", int(self.heartbeat_timeout) + 1, 0))
         member = _Member(channel, message[0])
@@ -171,7 +172,7 @@ class Scheduler:
 
     def settle(self) -> None:
         """Hands all parts to everybody once every worker that is still here has given its own."""
-        with self._lock:  # also while telling: who is told first may leave, which nobody may hear before the parts
+        with self._lock:  # also while sending: the first receiver may leave, which must reach no other before the parts
             present = {rank for (role, rank), m in self.members.items() if role == "worker" and not m.leaving}
             if not self.parts or not present <= self.parts.keys():
                 return
@@ -217,7 +218,7 @@ class Scheduler:
                 each.tell(message)
 
     def _look_after(self) -> None:
-        """Notices who has gone silent, and who never came."""
+        """Detects members that have become silent, and those that never joined."""
         while not self.done.wait(min(1.0, self.heartbeat_timeout / 4)):
             now = time.monotonic()
             with self._lock:
@@ -247,7 +248,7 @@ class Scheduler:
     def close(self) -> None:
         """Stops the scheduler."""
         self.done.set()
-        self._door.close()
+        self._listener.close()
 
     def wait(self) -> None:
         """Waits until all workers have left.

@@ -22,7 +22,7 @@ from ..ndarray import NDArray, array
 from ..optimizer import _states as optimizer_states
 from . import wire
 from .compression import Compression
-from .door import Door
+from .handshake import AuthenticatedListener
 
 if TYPE_CHECKING:
     from ..base import Key
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["ParameterServer"]
 
 
-# what workers ask for: fields and their types
+# requests of workers: fields and their types
 _KEY = {"key": int | str}
 _REQUESTS = {
     "init": {**_KEY, "stype": str}, "push": {**_KEY, "form": str, "seen": int}, "pull": _KEY, "rows": _KEY,
@@ -68,15 +68,15 @@ class ParameterServer:
         self._lock = threading.RLock()
         self._updater: opt.Updater | None = None
         self._compression: Compression | None = None
-        self._door = Door(hosts, 0, secret, "server", self._serve, most=_STORES * workers)
-        self.port = self._door.port
+        self._listener = AuthenticatedListener(hosts, 0, secret, "server", self._serve, most=_STORES * workers)
+        self.port = self._listener.port
 
     def close(self) -> None:
         """Stops listening."""
-        self._door.close()
+        self._listener.close()
 
     def _serve(self, channel: wire.Channel) -> None:
-        """One worker's requests. An error in one that has no answer is told with the next that has."""
+        """Serves the requests of one worker. An error in one without an answer is sent with the next answer."""
         failure, answers = "", True
 
         def admit(header: dict[str, Any], specs: list[wire.Spec]) -> None:
@@ -99,7 +99,7 @@ class ParameterServer:
             if not failure and message is not None:
                 try:
                     answer, out = getattr(self, "_do_" + message[0]["op"])(*message) or ({}, [])
-                except Exception as error:  # the worker's mistake, told to the worker
+                except Exception as error:  # the worker's mistake, sent to the worker
                     failure = f"{type(error).__name__}: {error}" if not isinstance(error, MXNetError) else str(error)
             if answers:
                 try:

@@ -18,12 +18,12 @@ __all__: list[str] = []
 
 
 def _create_kvstore(kvstore: StoreLike, num_device: int, arg_params: dict[str, NDArray]) -> tuple[Any, bool]:
-    """The store to train with, and whether it does the updates.
+    """Returns the store for training, and whether it runs the updates.
 
     Args:
         kvstore: a store, the name of one, or None.
         num_device: number of devices; one needs no store unless it is a distributed one.
-        arg_params: parameters, whose sizes decide where "local" updates.
+        arg_params: parameters; their sizes decide where a "local" store updates.
     """
     if kvstore is None or (isinstance(kvstore, str) and num_device == 1 and "dist" not in kvstore):
         return None, False
@@ -51,7 +51,7 @@ def _create_sparse_kvstore(kvstore: KVStore | str) -> tuple[Any, bool]:
 
 def _initialize_kvstore(kvstore: Any, param_arrays: list[list[NDArray]], arg_params: dict[str, NDArray],
                         param_names: list[str], update_on_kvstore: bool) -> None:
-    """Give the store its first values and, where it updates, the devices what it holds then."""
+    """Initializes the store and, where it updates, pulls its values to the devices."""
     for name, arrays in zip(param_names, param_arrays, strict=True):
         if update_on_kvstore and arg_params[name].stype == "default":
             kvstore.broadcast(name, arg_params[name], out=arrays)
@@ -60,7 +60,7 @@ def _initialize_kvstore(kvstore: Any, param_arrays: list[list[NDArray]], arg_par
 
 
 def _exchange(kvstore: Any, names: list[str], sent: list[list[NDArray]], received: list[list[NDArray]]) -> None:
-    """Push values and pull what the store makes of them; all dense keys in one call where the store can do that."""
+    """Pushes values and pulls the results, all dense keys in one call where the store supports it."""
     dense, sparse = [], []
     for i, row in enumerate(zip(names, sent, received, strict=True)):
         (dense if row[1][0].stype == row[2][0].stype == "default" else sparse).append((row, -i))
@@ -76,7 +76,7 @@ def _exchange(kvstore: Any, names: list[str], sent: list[list[NDArray]], receive
 
 
 def _with_gradient(*columns: Sequence[Any]) -> list[list[Any]]:
-    """The columns (the last one: gradients) without the rows whose gradient is None."""
+    """Returns the columns (the last one: gradients) without the rows whose gradient is None."""
     rows = [row for row in zip(*columns, strict=True) if row[-1][0] is not None]
     return [list(column) for column in zip(*rows, strict=True)] if rows else [[] for _ in columns]
 

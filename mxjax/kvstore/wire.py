@@ -1,6 +1,6 @@
 """Messages between the processes of a job: a JSON header and raw arrays. Received data is never executed.
 
-Both sides have proved that they know the job's secret before the first message (`door.py`). Every
+Both sides have proved that they know the job's secret before the first message (`handshake.py`). Every
 header is authenticated with a key derived from it, so nobody else can forge, change, repeat or drop
 messages; between machines the arrays are authenticated, too. Nothing is encrypted. A message is
 accepted or rejected by its header, before memory for its arrays is allocated.
@@ -127,7 +127,7 @@ class Channel:
         """Receives the arrays that follow a header."""
         arrays = []
         for dtype, shape in specs:
-            arrays.append(np.empty(shape, dtype))  # memory comes when it is written to: who sends nothing costs nothing
+            arrays.append(np.empty(shape, dtype))  # uses no memory until the peer's data is written
             if not self.fill(arrays[-1].reshape(-1).view(np.uint8), self.seals_arrays):
                 return None
         return arrays if self._ends(len(arrays)) else None

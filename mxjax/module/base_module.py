@@ -300,7 +300,7 @@ class BaseModule:
         """Called by `fit` when an epoch ends; resets the data for the next one."""
         train_data.reset()
 
-    # ------------------------------------------------------------------ what it is
+    # ------------------------------------------------------------------ properties
     @property
     def data_names(self) -> list[str]:
         """Names of the data inputs."""

@@ -143,7 +143,7 @@ class BucketingModule(BaseModule):
         default.params_initialized = module.params_initialized = True
         return module
 
-    # ------------------------------------------------------------------ what it is
+    # ------------------------------------------------------------------ properties
     @property
     def data_names(self) -> list[str]:
         return self._curr_module.data_names if self.binded else list(self._call_sym_gen(self._default_bucket_key)[1])

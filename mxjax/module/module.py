@@ -59,7 +59,7 @@ class Module(BaseModule):
         (4, 2)
     """
 
-    # these are there once the flags say so, which methods ask first; until then they are None, as in MXNet
+    # set when the flags are, which methods check first; None until then, as in MXNet
     _symbol: Symbol
     _arg_params: dict[str, NDArray]
     _aux_params: dict[str, NDArray]
@@ -159,7 +159,7 @@ class Module(BaseModule):
             with reading(fname, "optimizer states"), open(fname, "rb") as file:
                 self._updater.set_states(file.read())
 
-    # ------------------------------------------------------------------ what it is
+    # ------------------------------------------------------------------ properties
     @property
     def data_names(self) -> list[str]:
         return self._data_names
@@ -253,7 +253,7 @@ class Module(BaseModule):
              grad_req: GradReq = "write") -> None:
         if force_rebind:
             if self.binded and self.params_initialized:
-                self.get_params()  # what the old executors have
+                self.get_params()  # copies the values of the old executors
             self._reset_bind()
         if self.binded:
             self.logger.warning("Already bound, ignoring bind()")

@@ -87,7 +87,7 @@ def mp_adabelief_update(weight: NDArray, grad: NDArray, mean: NDArray, var: NDAr
 
 def _listed(op: str, count: str, groups: Sequence[Sequence[NDArray]], last: Sequence[NDArray],
             out: Sequence[NDArray] | None, size: int, params: dict[str, Any]) -> Any:
-    """Calls an operator on several weights: their arrays weight by weight, then what they share."""
+    """Calls an operator on several weights: their arrays weight by weight, then the shared arrays."""
     arrays = [a for row in zip(*groups, strict=True) for a in row]
     return call(registry.get(op), [*arrays, *last], {count: size or len(groups[0]), **params}, out)
 

@@ -100,8 +100,8 @@ def multinomial(data: NDArray, shape: ShapeLike | _NullType = _Null, get_prob: b
         dtype: dtype of the class numbers.
     """
     given = {"shape": shape, "get_prob": get_prob, "dtype": dtype, **kwargs}
-    told = {k: v for k, v in given.items() if v is not _Null}
-    return call(registry.get("_sample_multinomial"), [_array(data)], told, out)
+    options = {k: v for k, v in given.items() if v is not _Null}
+    return call(registry.get("_sample_multinomial"), [_array(data)], options, out)
 
 
 categorical = multinomial  # its name in MXNet 2
@@ -127,8 +127,8 @@ def _multinomial_of_2(n: Any = (1,), p: Any = ((1.0,),), shape: ShapeLike | _Nul
         >>> mx.nd.random.multinomial(mx.nd.array([7]), mx.nd.array([[0, 1]])).asnumpy()  # doctest: +SKIP
         array([[0., 7.]], dtype=float32)
     """
-    told = {k: v for k, v in {"shape": shape, "dtype": dtype, **kwargs}.items() if v is not _Null}
-    return call(registry.get("_npx__random_multinomial"), [_array(n), _array(p)], told, out)
+    options = {k: v for k, v in {"shape": shape, "dtype": dtype, **kwargs}.items() if v is not _Null}
+    return call(registry.get("_npx__random_multinomial"), [_array(n), _array(p)], options, out)
 
 
 _multinomial_of_2.__name__ = _multinomial_of_2.__qualname__ = "multinomial"

@@ -21,7 +21,7 @@ from . import (
     type_functions,
     utils,
 )
-from .arrayprint import *  # noqa: F403  each module's __all__ says which names are public
+from .arrayprint import *  # noqa: F403  each module's __all__ lists the public names
 from .function_base import *  # noqa: F403
 from .io import *  # noqa: F403
 from .multiarray import *  # noqa: F403
@@ -30,7 +30,7 @@ from .stride_tricks import *  # noqa: F403
 from .type_functions import *  # noqa: F403
 from .utils import *  # noqa: F403
 
-# what was copied from there; it stands there anew when the level is chosen
+# names copied from there, which are set anew when the level is chosen
 _level.follow(lambda api: globals().update({name: getattr(module, name) for module in (multiarray, utils)
                                             for name in module.__all__}))
 

@@ -1,4 +1,4 @@
-"""Functions that create arrays; those without an array argument accept the flavour (arrays or symbols) first."""
+"""Functions that create arrays; those without an array argument accept the namespace (arrays or symbols) first."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .. import level
 from ..context import Context, one_context, takes_device
 from ..ops.params import DTypeLike, ShapeLike
 from ..util import default_float, is_np_default_dtype
-from ._dispatch import ArrayOrSymbol, Flavour, Operand, call, is_array, is_number
+from ._dispatch import ArrayOrSymbol, Namespace, Operand, call, is_array, is_number
 
 __all__ = ["empty_like", "full_like", "ones_like", "zeros_like"]
 CREATORS = ["arange", "blackman", "eye", "full", "hamming", "hanning", "identity", "indices", "linspace", "logspace",
@@ -34,7 +34,7 @@ def _default_whole(dtype: DTypeLike) -> Any:
     return "int64" if dtype is None and is_np_default_dtype() else dtype
 
 
-def zeros(flavour: Flavour, shape: ShapeLike, dtype: DTypeLike = None, order: str = "C",
+def zeros(namespace: Namespace, shape: ShapeLike, dtype: DTypeLike = None, order: str = "C",
           ctx: Context | None = None) -> Any:
     """An array of zeros.
 
@@ -58,10 +58,10 @@ def zeros(flavour: Flavour, shape: ShapeLike, dtype: DTypeLike = None, order: st
         array([0, 0], dtype=int32)
     """
     _need_c(order)
-    return flavour.call("_npi_zeros", [], {"shape": shape, "dtype": default_float(dtype)}, None, ctx)
+    return namespace.call("_npi_zeros", [], {"shape": shape, "dtype": default_float(dtype)}, None, ctx)
 
 
-def ones(flavour: Flavour, shape: ShapeLike, dtype: DTypeLike = np.float32, order: str = "C",
+def ones(namespace: Namespace, shape: ShapeLike, dtype: DTypeLike = np.float32, order: str = "C",
          ctx: Context | None = None) -> Any:
     """An array of ones.
 
@@ -83,10 +83,10 @@ def ones(flavour: Flavour, shape: ShapeLike, dtype: DTypeLike = np.float32, orde
                [1., 1., 1.]])
     """
     _need_c(order)
-    return flavour.call("_npi_ones", [], {"shape": shape, "dtype": default_float(dtype)}, None, ctx)
+    return namespace.call("_npi_ones", [], {"shape": shape, "dtype": default_float(dtype)}, None, ctx)
 
 
-def full(flavour: Flavour, shape: ShapeLike, fill_value: Any, dtype: DTypeLike = None, order: str = "C",
+def full(namespace: Namespace, shape: ShapeLike, fill_value: Any, dtype: DTypeLike = None, order: str = "C",
          ctx: Context | None = None, out: ArrayOrSymbol | None = None) -> Any:
     """An array filled with one value, or with the values of an ndarray that is broadcast.
 
@@ -121,10 +121,10 @@ def full(flavour: Flavour, shape: ShapeLike, fill_value: Any, dtype: DTypeLike =
         dtype = np.bool_ if isinstance(fill_value, bool) else _dtype_of(fill_value)
     # a float is an argument of the program in float32, which does not hold all integers
     value = int(fill_value) if isinstance(fill_value, (int, np.integer)) else float(fill_value)
-    return flavour.call("_npi_full", [], {"shape": shape, "value": value, "dtype": dtype}, out, ctx)
+    return namespace.call("_npi_full", [], {"shape": shape, "value": value, "dtype": dtype}, out, ctx)
 
 
-def eye(flavour: Flavour, N: int, M: int | None = None, k: int = 0, dtype: DTypeLike = np.float32,  # noqa: N803
+def eye(namespace: Namespace, N: int, M: int | None = None, k: int = 0, dtype: DTypeLike = np.float32,  # noqa: N803
         **kwargs: Any) -> Any:
     """A matrix with ones on a diagonal and zeros elsewhere.
 
@@ -151,10 +151,10 @@ def eye(flavour: Flavour, N: int, M: int | None = None, k: int = 0, dtype: DType
     ctx = one_context("eye", kwargs, kwargs.pop("ctx", None))
     if kwargs:
         raise TypeError(f"eye got unknown arguments: {', '.join(kwargs)}")
-    return flavour.call("_npi_eye", [], {"N": N, "M": M, "k": k, "dtype": default_float(dtype)}, None, ctx)
+    return namespace.call("_npi_eye", [], {"N": N, "M": M, "k": k, "dtype": default_float(dtype)}, None, ctx)
 
 
-def identity(flavour: Flavour, n: int, dtype: DTypeLike = None, ctx: Context | None = None) -> Any:
+def identity(namespace: Namespace, n: int, dtype: DTypeLike = None, ctx: Context | None = None) -> Any:
     """The n x n identity matrix.
 
     Args:
@@ -177,10 +177,10 @@ def identity(flavour: Flavour, n: int, dtype: DTypeLike = None, ctx: Context | N
         raise TypeError("Input 'n' should be an integer")
     if n < 0:
         raise ValueError("Input 'n' cannot be negative")
-    return flavour.call("_npi_identity", [], {"shape": (n, n), "dtype": default_float(dtype)}, None, ctx)
+    return namespace.call("_npi_identity", [], {"shape": (n, n), "dtype": default_float(dtype)}, None, ctx)
 
 
-def arange(flavour: Flavour, start: float, stop: float | None = None, step: float = 1, dtype: DTypeLike = None,
+def arange(namespace: Namespace, start: float, stop: float | None = None, step: float = 1, dtype: DTypeLike = None,
            ctx: Context | None = None) -> Any:
     """Evenly spaced values from start up to stop (exclusive).
 
@@ -211,7 +211,7 @@ def arange(flavour: Flavour, start: float, stop: float | None = None, step: floa
     step = 1 if step is None else step
     if step == 0:
         raise ZeroDivisionError("step cannot be 0")
-    return flavour.call("_npi_arange", [], {"start": start, "stop": stop, "step": step,
+    return namespace.call("_npi_arange", [], {"start": start, "stop": stop, "step": step,
                                             "dtype": _default_whole(dtype)}, None, ctx)
 
 
@@ -222,8 +222,8 @@ def _need_numbers(start: object, stop: object, axis: int) -> None:
         raise NotImplementedError("the function only support axis 0")
 
 
-def linspace(flavour: Flavour, start: float, stop: float, num: int = 50, endpoint: bool = True, retstep: bool = False,
-             dtype: DTypeLike = None, axis: int = 0, ctx: Context | None = None) -> Any:
+def linspace(namespace: Namespace, start: float, stop: float, num: int = 50, endpoint: bool = True,
+             retstep: bool = False, dtype: DTypeLike = None, axis: int = 0, ctx: Context | None = None) -> Any:
     """Evenly spaced numbers from start to stop.
 
     Args:
@@ -250,14 +250,14 @@ def linspace(flavour: Flavour, start: float, stop: float, num: int = 50, endpoin
         array([0.  , 0.25, 0.5 , 0.75])
     """
     _need_numbers(start, stop, axis)
-    made = flavour.call("_npi_linspace", [], {"start": start, "stop": stop, "num": num, "endpoint": endpoint,
+    made = namespace.call("_npi_linspace", [], {"start": start, "stop": stop, "num": num, "endpoint": endpoint,
                                               "dtype": default_float(dtype)}, None, ctx)
     if not retstep:
         return made
     return made, (stop - start) / (num - 1 if endpoint or level.current() == 1 else num)
 
 
-def logspace(flavour: Flavour, start: float, stop: float, num: int = 50, endpoint: bool = True, base: float = 10.0,
+def logspace(namespace: Namespace, start: float, stop: float, num: int = 50, endpoint: bool = True, base: float = 10.0,
              dtype: DTypeLike = None, axis: int = 0, ctx: Context | None = None) -> Any:
     """Numbers from base**start to base**stop, evenly spaced on a logarithmic scale.
 
@@ -282,11 +282,11 @@ def logspace(flavour: Flavour, start: float, stop: float, num: int = 50, endpoin
         array([1., 2., 4., 8.])
     """
     _need_numbers(start, stop, axis)
-    return flavour.call("_npi_logspace", [], {"start": start, "stop": stop, "num": num, "endpoint": endpoint,
+    return namespace.call("_npi_logspace", [], {"start": start, "stop": stop, "num": num, "endpoint": endpoint,
                                               "base": base, "dtype": default_float(dtype)}, None, ctx)
 
 
-def indices(flavour: Flavour, dimensions: Sequence[int], dtype: DTypeLike = np.int32,
+def indices(namespace: Namespace, dimensions: Sequence[int], dtype: DTypeLike = np.int32,
             ctx: Context | None = None) -> Any:
     """The coordinates of all elements of an array with the given dimensions.
 
@@ -313,10 +313,10 @@ def indices(flavour: Flavour, dimensions: Sequence[int], dtype: DTypeLike = np.i
     if not isinstance(dimensions, (tuple, list)):
         raise ValueError("The dimensions must be sequence of ints")
     dtype = "int64" if dtype is None else dtype  # None: MXNet 2's default
-    return flavour.call("_npi_indices", [], {"dimensions": dimensions, "dtype": dtype}, None, ctx)
+    return namespace.call("_npi_indices", [], {"dimensions": dimensions, "dtype": dtype}, None, ctx)
 
 
-def tri(flavour: Flavour, N: int, M: int | None = None, k: int = 0, dtype: DTypeLike = None,  # noqa: N803
+def tri(namespace: Namespace, N: int, M: int | None = None, k: int = 0, dtype: DTypeLike = None,  # noqa: N803
         ctx: Context | None = None) -> Any:
     """A matrix with ones on and below a diagonal, and zeros above.
 
@@ -335,10 +335,10 @@ def tri(flavour: Flavour, N: int, M: int | None = None, k: int = 0, dtype: DType
         array([[1., 0., 0.],
                [1., 1., 0.]])
     """
-    return flavour.call("_npi_tri", [], {"N": N, "M": M, "k": k, "dtype": dtype}, None, ctx)
+    return namespace.call("_npi_tri", [], {"N": N, "M": M, "k": k, "dtype": dtype}, None, ctx)
 
 
-def tril_indices(flavour: Flavour, n: int, k: int = 0, m: int | None = None, ctx: Context | None = None) -> Any:
+def tril_indices(namespace: Namespace, n: int, k: int = 0, m: int | None = None, ctx: Context | None = None) -> Any:
     """Indices of the elements on and below a diagonal of a matrix.
 
     Args:
@@ -355,10 +355,10 @@ def tril_indices(flavour: Flavour, n: int, k: int = 0, m: int | None = None, ctx
         >>> a[mx.np.tril_indices(2)]
         array([1., 3., 4.])
     """
-    return tuple(flavour.call("_npi_tril_indices", [], {"n": n, "k": k, "m": m}, None, ctx))
+    return tuple(namespace.call("_npi_tril_indices", [], {"n": n, "k": k, "m": m}, None, ctx))
 
 
-def triu_indices(flavour: Flavour, n: int, k: int = 0, m: int | None = None, ctx: Context | None = None) -> Any:
+def triu_indices(namespace: Namespace, n: int, k: int = 0, m: int | None = None, ctx: Context | None = None) -> Any:
     """Indices of the elements on and above a diagonal of a matrix.
 
     Args:
@@ -375,10 +375,10 @@ def triu_indices(flavour: Flavour, n: int, k: int = 0, m: int | None = None, ctx
         >>> a[mx.np.triu_indices(2)]
         array([1., 2., 4.])
     """
-    return tuple(flavour.call("_npi_triu_indices", [], {"n": n, "k": k, "m": m}, None, ctx))
+    return tuple(namespace.call("_npi_triu_indices", [], {"n": n, "k": k, "m": m}, None, ctx))
 
 
-def hanning(flavour: Flavour, M: int, dtype: DTypeLike = np.float32, ctx: Context | None = None) -> Any:  # noqa: N803
+def hanning(namespace: Namespace, M: int, dtype: DTypeLike = np.float32, ctx: Context | None = None) -> Any:  # noqa: N803
     """The Hann window: 0.5 - 0.5 · cos(2πn / (M - 1)), n = 0 ... M - 1.
 
     Args:
@@ -393,10 +393,10 @@ def hanning(flavour: Flavour, M: int, dtype: DTypeLike = np.float32, ctx: Contex
         >>> mx.np.hanning(4).round(2)
         array([0.  , 0.75, 0.75, 0.  ])
     """
-    return flavour.call("_npi_hanning", [], {"M": M, "dtype": default_float(dtype)}, None, ctx)
+    return namespace.call("_npi_hanning", [], {"M": M, "dtype": default_float(dtype)}, None, ctx)
 
 
-def hamming(flavour: Flavour, M: int, dtype: DTypeLike = np.float32, ctx: Context | None = None) -> Any:  # noqa: N803
+def hamming(namespace: Namespace, M: int, dtype: DTypeLike = np.float32, ctx: Context | None = None) -> Any:  # noqa: N803
     """The Hamming window: 0.54 - 0.46 · cos(2πn / (M - 1)), n = 0 ... M - 1.
 
     Args:
@@ -411,10 +411,10 @@ def hamming(flavour: Flavour, M: int, dtype: DTypeLike = np.float32, ctx: Contex
         >>> mx.np.hamming(4).round(2)
         array([0.08, 0.77, 0.77, 0.08])
     """
-    return flavour.call("_npi_hamming", [], {"M": M, "dtype": default_float(dtype)}, None, ctx)
+    return namespace.call("_npi_hamming", [], {"M": M, "dtype": default_float(dtype)}, None, ctx)
 
 
-def blackman(flavour: Flavour, M: int, dtype: DTypeLike = np.float32, ctx: Context | None = None) -> Any:  # noqa: N803
+def blackman(namespace: Namespace, M: int, dtype: DTypeLike = np.float32, ctx: Context | None = None) -> Any:  # noqa: N803
     """The Blackman window: 0.42 - 0.5 · cos(2πn / (M - 1)) + 0.08 · cos(4πn / (M - 1)), n = 0 ... M - 1.
 
     Args:
@@ -429,7 +429,7 @@ def blackman(flavour: Flavour, M: int, dtype: DTypeLike = np.float32, ctx: Conte
         >>> mx.np.blackman(5)[1:4].round(2)
         array([0.34, 1.  , 0.34])
     """
-    return flavour.call("_npi_blackman", [], {"M": M, "dtype": default_float(dtype)}, None, ctx)
+    return namespace.call("_npi_blackman", [], {"M": M, "dtype": default_float(dtype)}, None, ctx)
 
 
 # ------------------------------------------------------------ like another array

@@ -1,7 +1,7 @@
 """How a function of mx.np becomes a call: on arrays at once, on symbols as a node; both from one definition.
 
-Functions with array arguments derive their flavour from these (`call`). Functions that create arrays without such an
-argument accept the flavour first; `bound` fixes it for a namespace.
+Functions with array arguments derive their namespace from these (`call`). Functions that create arrays without such an
+argument accept the namespace first; `bound` fixes it for a namespace.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from ..kernel.kernel import prepare
 from ..ops import registry
 from ..ops.params import DTypeLike, ShapeLike
 
-__all__ = ["IMPERATIVE", "SYMBOLIC", "ArrayOrSymbol", "Axes", "Flavour", "Operand", "bound", "call", "is_array",
+__all__ = ["IMPERATIVE", "SYMBOLIC", "ArrayOrSymbol", "Axes", "Namespace", "Operand", "bound", "call", "is_array",
            "is_number"]
 
 
 class ArrayOrSymbol(Protocol):
-    """An `ndarray` or a symbol of `mx.sym.np`, for types: what functions of both flavours use of their arguments."""
+    """The attributes of an `ndarray` or a symbol of `mx.sym.np` that functions of both namespaces use, for types."""
 
     @property
     def ndim(self) -> int: ...
@@ -48,7 +48,7 @@ class ArrayOrSymbol(Protocol):
 
 
 Operand: TypeAlias = ArrayOrSymbol | float | np.generic  # an argument of a function that takes numbers, too
-Outputs: TypeAlias = ArrayOrSymbol | Sequence[ArrayOrSymbol] | None  # what results are written to
+Outputs: TypeAlias = ArrayOrSymbol | Sequence[ArrayOrSymbol] | None  # targets of results
 Axes: TypeAlias = int | Sequence[int] | None  # one axis, several, or all
 
 
@@ -59,7 +59,7 @@ class NoArray(MXNetError, WrongKind):
     """
 
 
-class Flavour:
+class Namespace:
     """The arrays that a namespace of functions works on: `ndarray`s or `_Symbol`s; `home` is its name."""
 
     home: str
@@ -78,11 +78,11 @@ class Flavour:
         raise NotImplementedError
 
     def own(self, value: Any) -> Any:
-        """A result of any flavour, or a list of them, in this one."""
+        """A result of any namespace, or a list of them, in this one."""
         return [self.own(v) for v in value] if isinstance(value, list) else value.as_np_ndarray()
 
     def maker(self, make: Callable[[registry.Op, str], Callable]) -> Callable[[registry.Op, str], Callable]:
-        """`make(operator, name)` of a front end, for functions whose results are of this flavour."""
+        """`make(operator, name)` of a front end, for functions whose results are of this namespace."""
         def owned(op: registry.Op, name: str) -> Callable:
             function = make(op, name)
 
@@ -100,13 +100,13 @@ class Flavour:
                 raise NoArray(f"{name}: type {type(value)} not supported{other or ''}")
 
 
-class _Imperative(Flavour):
+class _Imperative(Namespace):
     """Calls operators on `mx.np.ndarray`s."""
 
     home = "mxjax.numpy"
 
     def __init__(self) -> None:
-        self.kind: Any = None  # mx.np.ndarray, and what is taken for one, set where that is defined
+        self.kind: Any = None  # mx.np.ndarray; `taken`: further accepted types; both set where they are defined
         self.taken: Any = ()
 
     def is_array(self, value: object) -> bool:
@@ -147,13 +147,13 @@ class _Imperative(Flavour):
         return call_operator(op, inputs, params, out)
 
 
-class _Symbolic(Flavour):
+class _Symbolic(Namespace):
     """Makes nodes of `mx.sym.np._Symbol`s."""
 
     home = "mxjax.symbol.numpy"
 
     def __init__(self) -> None:
-        self.kind: Any = ()  # Symbol, and what makes a node of it, set where they are defined
+        self.kind: Any = ()  # Symbol, and the function that creates a node, set where they are defined
         self.apply: Callable[..., Any]
 
     def is_array(self, value: object) -> bool:
@@ -166,7 +166,7 @@ class _Symbolic(Flavour):
         if ctx is not None and "ctx" in registry.get(name).params:
             params["ctx"] = str(ctx)
         hint = name.split("_", 2)[2]
-        if name.endswith("_fallback"):  # what MXNet, which may read the graph, has as custom operators
+        if name.endswith("_fallback"):  # custom operators in MXNet, which may read the graph
             name, params = "Custom", {"op_type": hint, **params}
         made = self.apply(name, hint, inputs, params)
         made = made.as_np_ndarray()
@@ -176,8 +176,8 @@ class _Symbolic(Flavour):
 IMPERATIVE, SYMBOLIC = _Imperative(), _Symbolic()
 
 
-def flavour_of(inputs: Sequence[Any]) -> Flavour:
-    """The flavour of the first array; imperative if there is no array."""
+def namespace_of(inputs: Sequence[Any]) -> Namespace:
+    """The namespace of the first array; imperative if there is no array."""
     for value in inputs:
         if IMPERATIVE.is_array(value):
             return IMPERATIVE
@@ -188,7 +188,7 @@ def flavour_of(inputs: Sequence[Any]) -> Flavour:
 
 def call(name: str, inputs: Sequence[Any], out: Any = None, **params: Any) -> Any:
     """Calls an operator on arrays or symbols; parameters that are None keep their defaults."""
-    return flavour_of(inputs).call(name, inputs, params, out)
+    return namespace_of(inputs).call(name, inputs, params, out)
 
 
 def is_array(value: object) -> bool:
@@ -202,19 +202,19 @@ def is_number(value: object) -> TypeGuard[Any]:  # Python's and NumPy's numbers 
 
 
 @functools.cache
-def bound(flavour: Flavour, function: Callable[..., Any]) -> Callable[..., Any]:
-    """`function(flavour, ...)` as a function of the rest; the same one each time."""
+def bound(namespace: Namespace, function: Callable[..., Any]) -> Callable[..., Any]:
+    """`function(namespace, ...)` as a function of the rest; the same one each time."""
     @functools.wraps(function)
     def fixed(*args: Any, **kwargs: Any) -> Any:
         if "device" in kwargs:
-            return with_device(flavour, *args, **kwargs)
-        return function(flavour, *args, **kwargs)
+            return with_device(namespace, *args, **kwargs)
+        return function(namespace, *args, **kwargs)
     signature = inspect.signature(function)
     with_device = takes_device(function) if "ctx" in signature.parameters else function
     shown = signature.replace(parameters=list(signature.parameters.values())[1:])
-    fixed.__signature__ = shown  # pyright: ignore[reportAttributeAccessIssue]  what `inspect` reads
+    fixed.__signature__ = shown  # pyright: ignore[reportAttributeAccessIssue]  for `inspect`
     del fixed.__wrapped__
     # where pickle finds it: not the private file that defines it
     fixed.__module__ = function.__module__.replace("._create", "").replace("._random", ".random").replace(
-        "mxjax.numpy", flavour.home)
+        "mxjax.numpy", namespace.home)
     return fixed

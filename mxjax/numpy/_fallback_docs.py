@@ -750,5 +750,5 @@ def document(name: str, who: str = "NumPy") -> str:
             sections["Returns" if mark == "->" else "Raises"].append(rest)
         else:
             sections["Args"].append(line)
-    told = ["\n    ".join([f"{title}:", *rows]) for title, rows in sections.items() if rows]
-    return "\n\n".join([first, _HOST.format(who), *told])
+    parts = ["\n    ".join([f"{title}:", *rows]) for title, rows in sections.items() if rows]
+    return "\n\n".join([first, _HOST.format(who), *parts])

@@ -9,7 +9,7 @@ import numpy as np
 
 from .. import level
 from ..base import integer_types
-from ._dispatch import IMPERATIVE, ArrayOrSymbol, Operand, call, flavour_of, is_array, is_number
+from ._dispatch import IMPERATIVE, ArrayOrSymbol, Operand, call, is_array, is_number, namespace_of
 
 __all__ = ["argsort", "delete", "diag_indices_from", "flatnonzero", "insert", "may_share_memory", "nonzero", "shape",
            "shares_memory", "sort", "take", "unique", "unravel_index", "where"]
@@ -286,7 +286,7 @@ def shares_memory(a: Any, b: Any, max_work: int | None = None) -> bool:
         >>> mx.np.shares_memory(a, a[1:3]), mx.np.shares_memory(a[:2], a[2:])
         (True, False)
     """
-    flavour_of([a]).check("shares_memory", [a, b])
+    namespace_of([a]).check("shares_memory", [a, b])
     if a.chunk is not b.chunk:
         return False
     (start, end), (other, stop) = (((x.region[0] if x.region else 0), (x.region[0] if x.region else 0) + x.size)

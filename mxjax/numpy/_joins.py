@@ -9,7 +9,7 @@ import numpy as np
 
 from ..base import integer_types
 from ..ops.params import ShapeLike
-from ._dispatch import ArrayOrSymbol, Operand, call, flavour_of, is_number
+from ._dispatch import ArrayOrSymbol, Operand, call, is_number, namespace_of
 
 __all__ = ["append", "array_split", "column_stack", "concat", "concatenate", "dsplit", "dstack", "hsplit", "hstack",
            "pad", "repeat", "resize", "row_stack", "split", "stack", "tile", "vsplit", "vstack"]
@@ -48,7 +48,7 @@ def concatenate(seq: Iterable[ArrayOrSymbol], axis: int | None = 0, out: ArrayOr
 
 def _joined(name: str, arrays: list[Any], out: ArrayOrSymbol | None = None, axis: int | None = 0) -> Any:
     # axis=None differs from the operator's default, so it does not pass through `call`
-    return flavour_of(arrays).call(name, arrays, {"axis": "None" if axis is None else axis, "num_args": len(arrays)},
+    return namespace_of(arrays).call(name, arrays, {"axis": "None" if axis is None else axis, "num_args": len(arrays)},
                                    out)
 
 

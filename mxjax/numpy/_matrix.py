@@ -14,7 +14,7 @@ from ..base import integer_types
 from ..ops.params import ShapeLike
 from ..util import check_ufunc_options
 from ._create import full
-from ._dispatch import ArrayOrSymbol, Axes, Operand, call, flavour_of, is_array, is_number
+from ._dispatch import ArrayOrSymbol, Axes, Operand, call, is_array, is_number, namespace_of
 from ._joins import (
     append,
     array_split,
@@ -358,7 +358,7 @@ def broadcast_to(array: ArrayOrSymbol, shape: ShapeLike) -> Any:
                [1., 2.]])
     """
     if is_number(array):
-        return full(flavour_of([]), shape, array)
+        return full(namespace_of([]), shape, array)
     return call("_npi_broadcast_to", [array], shape=shape)
 
 

@@ -559,7 +559,7 @@ for _name, _function in [("eq", "equal"), ("ne", "not_equal"), ("gt", "greater")
     setattr(Methods, f"__{_name}__", getattr(_elemwise, _function))
 
 
-# ------------------------------------------------------------ what MXNet 2 has otherwise, or besides
+# ------------------------------------------------------------ methods of MXNet 2 that differ or are new
 class of_2:
     """Methods that arrays and symbols have at level 2."""
 

@@ -255,7 +255,7 @@ class ndarray(Methods, NDArray):  # noqa: N801  # pyright: ignore[reportIncompat
     def __trunc__(self) -> ndarray:
         return _elemwise.trunc(self)
 
-    # ------------------------------------------------------------ what differs from the classic array
+    # ------------------------------------------------------------ differences from the classic array
     def reshape_view(self, *shape: ShapeLike, **kwargs: Any) -> ndarray:
         """The same memory with another shape, as `NDArray.reshape`.
 

@@ -29,7 +29,7 @@ _EXTREME = "a, axis=None, out=None, keepdims=False"
 _TOTAL = "a, axis=None, dtype=None, out=None, keepdims=False"
 _SPREAD = "a, axis=None, dtype=None, out=None, correction=0, keepdims=False"
 _TRIANGLE = "a, upper=False"
-# arguments by function; what a function of level 1 calls otherwise stands behind them
+# arguments by function, with their names at level 1 if these differ
 _ARGUMENTS: dict[str, tuple[str, dict[str, str]]] = {
     **dict.fromkeys(("all", "any", "max", "min", "amax", "amin"), (_EXTREME, {})),
     **dict.fromkeys(("prod", "product"), (_TOTAL, {})),
@@ -51,7 +51,7 @@ _SYMBOLS: dict[str, tuple[str, dict[str, str]] | None] = {
     "eye": ("N, M=None, k=0, dtype=None, ctx=None, **kwargs", {}), **dict.fromkeys(("argsort", "sort", "empty_like")),
 }
 
-# what MXNet 1.x calls an argument, and is taken still
+# names of arguments in MXNet 1.x, which are still accepted
 _OLD_KEYWORDS = {"ctx": "device", "ddof": "correction", "rcond": "rtol", "tol": "rtol", "UPLO": "upper"}
 
 
@@ -59,7 +59,7 @@ def _form(function: Callable[..., Any], arguments: str, meant: dict[str, str]) -
     """`function` with other arguments.
 
     Args:
-        function: what is called, by keywords.
+        function: function that is called with keywords.
         arguments: the parameters as a `def` has them.
         meant: by parameter of `function` the expression it gets; without one it gets the argument of its name.
 
@@ -321,7 +321,7 @@ def _changed(name: str, function: Callable[..., Any], kind: str) -> Callable[...
     return function
 
 
-for _function in (sort, argsort):  # what is taken still is not shown
+for _function in (sort, argsort):  # names that are only accepted are not shown
     _shown = [p for p in inspect.signature(_function).parameters.values() if p.kind is not p.VAR_KEYWORD]
     _function.__signature__ = inspect.Signature(_shown)
 _OWN = {**{name: _with_options(name) for name in ("floor_divide", "logical_and", "logical_or", "logical_xor")},

@@ -1,4 +1,4 @@
-"""Draws from distributions with numbers or arrays as parameters; the first argument of each function is its flavour."""
+"""Draws from distributions with numbers or arrays as parameters; each function takes its namespace first."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ..base import numeric_types
 from ..context import Context
 from ..ops.params import DTypeLike, ShapeLike
 from ..util import default_float
-from ._dispatch import ArrayOrSymbol, Flavour, Operand, bound
+from ._dispatch import ArrayOrSymbol, Namespace, Operand, bound
 from ._elemwise import exp
 
 __all__ = ["beta", "chisquare", "choice", "exponential", "f", "gamma", "gumbel", "laplace", "logistic", "lognormal",
@@ -16,21 +16,21 @@ __all__ = ["beta", "chisquare", "choice", "exponential", "f", "gamma", "gumbel",
            "shuffle", "uniform", "weibull"]
 
 
-def _draw(flavour: Flavour, name: str, parameters: dict[str, Any], size: ShapeLike | None,
+def _draw(namespace: Namespace, name: str, parameters: dict[str, Any], size: ShapeLike | None,
           ctx: Context | str | None = None, out: ArrayOrSymbol | None = None, dtype: DTypeLike = None) -> Any:
     """Calls `_npi_<name>`: arrays are inputs, numbers parameters."""
-    arrays = [v for v in parameters.values() if flavour.is_array(v)]
-    params = {k: None if flavour.is_array(v) else v for k, v in parameters.items()}
+    arrays = [v for v in parameters.values() if namespace.is_array(v)]
+    params = {k: None if namespace.is_array(v) else v for k, v in parameters.items()}
     for key, value in params.items():
         if value is not None and not isinstance(value, numeric_types):
             raise ValueError(f"{name}: {key} must be an ndarray or a number, got {type(value).__name__}")
-    if arrays and None in params.values():  # a parameter whose default is a number is an input only if it says so
+    if arrays and None in params.values():  # None marks a parameter with a number as default
         params = {k: "None" if v is None else v for k, v in params.items()}
-    return flavour.call(f"_npi_{name}", arrays, {**params, "size": None if size == () else size, "dtype": dtype}, out,
+    return namespace.call(f"_npi_{name}", arrays, {**params, "size": None if size == () else size, "dtype": dtype}, out,
                         ctx)
 
 
-def uniform(flavour: Flavour, low: Operand = 0.0, high: Operand = 1.0, size: ShapeLike | None = None,
+def uniform(namespace: Namespace, low: Operand = 0.0, high: Operand = 1.0, size: ShapeLike | None = None,
             dtype: DTypeLike = None, ctx: Context | None = None, out: ArrayOrSymbol | None = None) -> Any:
     """Draws from the uniform distribution on [low, high).
 
@@ -54,10 +54,10 @@ def uniform(flavour: Flavour, low: Operand = 0.0, high: Operand = 1.0, size: Sha
         >>> mx.np.random.uniform(mx.np.array([0, 10]), mx.np.array([1, 11])) >= 1
         array([False,  True])
     """
-    return _draw(flavour, "uniform", {"low": low, "high": high}, size, ctx, out, default_float(dtype))
+    return _draw(namespace, "uniform", {"low": low, "high": high}, size, ctx, out, default_float(dtype))
 
 
-def normal(flavour: Flavour, loc: Operand = 0.0, scale: Operand = 1.0, size: ShapeLike | None = None,
+def normal(namespace: Namespace, loc: Operand = 0.0, scale: Operand = 1.0, size: ShapeLike | None = None,
            dtype: DTypeLike = None, ctx: Context | None = None, out: ArrayOrSymbol | None = None) -> Any:
     """Draws from the normal distribution.
 
@@ -82,10 +82,10 @@ def normal(flavour: Flavour, loc: Operand = 0.0, scale: Operand = 1.0, size: Sha
         >>> mx.np.random.normal(mx.np.array([1, 2]), 0.001).round()
         array([1., 2.])
     """
-    return _draw(flavour, "normal", {"loc": loc, "scale": scale}, size, ctx, out, default_float(dtype))
+    return _draw(namespace, "normal", {"loc": loc, "scale": scale}, size, ctx, out, default_float(dtype))
 
 
-def lognormal(flavour: Flavour, mean: Operand = 0.0, sigma: Operand = 1.0, size: ShapeLike | None = None,
+def lognormal(namespace: Namespace, mean: Operand = 0.0, sigma: Operand = 1.0, size: ShapeLike | None = None,
               dtype: DTypeLike = None, ctx: Context | None = None, out: ArrayOrSymbol | None = None) -> Any:
     """Draws from the log-normal distribution: the exponential of normal draws.
 
@@ -108,10 +108,10 @@ def lognormal(flavour: Flavour, mean: Operand = 0.0, sigma: Operand = 1.0, size:
         >>> (mx.np.random.lognormal(0, 1, size=3) > 0).all()
         array(True)
     """
-    return exp(normal(flavour, mean, sigma, size, dtype, ctx), out=out)
+    return exp(normal(namespace, mean, sigma, size, dtype, ctx), out=out)
 
 
-def laplace(flavour: Flavour, loc: Operand = 0.0, scale: Operand = 1.0, size: ShapeLike | None = None,
+def laplace(namespace: Namespace, loc: Operand = 0.0, scale: Operand = 1.0, size: ShapeLike | None = None,
             dtype: DTypeLike = None, ctx: Context | None = None, out: ArrayOrSymbol | None = None) -> Any:
     """Draws from the Laplace distribution; there are no gradients, as in MXNet.
 
@@ -134,10 +134,10 @@ def laplace(flavour: Flavour, loc: Operand = 0.0, scale: Operand = 1.0, size: Sh
         >>> mx.np.random.laplace(0, 1, size=(2, 3)).shape
         (2, 3)
     """
-    return _draw(flavour, "laplace", {"loc": loc, "scale": scale}, size, ctx, out, dtype)
+    return _draw(namespace, "laplace", {"loc": loc, "scale": scale}, size, ctx, out, dtype)
 
 
-def f(flavour: Flavour, dfnum: Operand, dfden: Operand, size: ShapeLike | None = None,
+def f(namespace: Namespace, dfnum: Operand, dfden: Operand, size: ShapeLike | None = None,
       ctx: Context | None = None) -> Any:
     """Draws from Fisher's F distribution: the ratio of two chi-square draws, each divided by its degrees of freedom.
 
@@ -156,11 +156,11 @@ def f(flavour: Flavour, dfnum: Operand, dfden: Operand, size: ShapeLike | None =
         >>> (mx.np.random.f(3, 5, size=4) > 0).all()
         array(True)
     """
-    above = chisquare(flavour, dfnum, size, None, ctx)
-    return above * dfden / (chisquare(flavour, dfden, size, None, ctx) * dfnum)
+    above = chisquare(namespace, dfnum, size, None, ctx)
+    return above * dfden / (chisquare(namespace, dfden, size, None, ctx) * dfnum)
 
 
-def logistic(flavour: Flavour, loc: Operand = 0.0, scale: Operand = 1.0, size: ShapeLike | None = None,
+def logistic(namespace: Namespace, loc: Operand = 0.0, scale: Operand = 1.0, size: ShapeLike | None = None,
              ctx: Context | None = None, out: ArrayOrSymbol | None = None) -> Any:
     """Draws from the logistic distribution.
 
@@ -182,10 +182,10 @@ def logistic(flavour: Flavour, loc: Operand = 0.0, scale: Operand = 1.0, size: S
         >>> mx.np.random.logistic(0, 1, size=(2, 3)).shape
         (2, 3)
     """
-    return _draw(flavour, "logistic", {"loc": loc, "scale": scale}, size, ctx, out)
+    return _draw(namespace, "logistic", {"loc": loc, "scale": scale}, size, ctx, out)
 
 
-def gumbel(flavour: Flavour, loc: Operand = 0.0, scale: Operand = 1.0, size: ShapeLike | None = None,
+def gumbel(namespace: Namespace, loc: Operand = 0.0, scale: Operand = 1.0, size: ShapeLike | None = None,
            ctx: Context | None = None, out: ArrayOrSymbol | None = None) -> Any:
     """Draws from the Gumbel distribution.
 
@@ -207,10 +207,10 @@ def gumbel(flavour: Flavour, loc: Operand = 0.0, scale: Operand = 1.0, size: Sha
         >>> mx.np.random.gumbel(0, 1, size=(2, 3)).shape
         (2, 3)
     """
-    return _draw(flavour, "gumbel", {"loc": loc, "scale": scale}, size, ctx, out)
+    return _draw(namespace, "gumbel", {"loc": loc, "scale": scale}, size, ctx, out)
 
 
-def exponential(flavour: Flavour, scale: Operand = 1.0, size: ShapeLike | None = None, ctx: Context | None = None,
+def exponential(namespace: Namespace, scale: Operand = 1.0, size: ShapeLike | None = None, ctx: Context | None = None,
                 out: ArrayOrSymbol | None = None) -> Any:
     """Draws from the exponential distribution.
 
@@ -231,10 +231,10 @@ def exponential(flavour: Flavour, scale: Operand = 1.0, size: ShapeLike | None =
         >>> (mx.np.random.exponential(2, size=3) >= 0).all()
         array(True)
     """
-    return _draw(flavour, "exponential", {"scale": scale}, size, ctx, out)
+    return _draw(namespace, "exponential", {"scale": scale}, size, ctx, out)
 
 
-def rayleigh(flavour: Flavour, scale: Operand = 1.0, size: ShapeLike | None = None, ctx: Context | None = None,
+def rayleigh(namespace: Namespace, scale: Operand = 1.0, size: ShapeLike | None = None, ctx: Context | None = None,
              out: ArrayOrSymbol | None = None) -> Any:
     """Draws from the Rayleigh distribution: the lengths of vectors of two normal draws.
 
@@ -255,10 +255,10 @@ def rayleigh(flavour: Flavour, scale: Operand = 1.0, size: ShapeLike | None = No
         >>> (mx.np.random.rayleigh(1, size=3) >= 0).all()
         array(True)
     """
-    return _draw(flavour, "rayleigh", {"scale": scale}, size, ctx, out)
+    return _draw(namespace, "rayleigh", {"scale": scale}, size, ctx, out)
 
 
-def weibull(flavour: Flavour, a: Operand, size: ShapeLike | None = None, ctx: Context | None = None,
+def weibull(namespace: Namespace, a: Operand, size: ShapeLike | None = None, ctx: Context | None = None,
             out: ArrayOrSymbol | None = None) -> Any:
     """Draws from the Weibull distribution with scale 1.
 
@@ -279,10 +279,10 @@ def weibull(flavour: Flavour, a: Operand, size: ShapeLike | None = None, ctx: Co
         >>> (mx.np.random.weibull(2, size=3) >= 0).all()
         array(True)
     """
-    return _draw(flavour, "weibull", {"a": a}, size, ctx, out)
+    return _draw(namespace, "weibull", {"a": a}, size, ctx, out)
 
 
-def pareto(flavour: Flavour, a: Operand, size: ShapeLike | None = None, ctx: Context | None = None,
+def pareto(namespace: Namespace, a: Operand, size: ShapeLike | None = None, ctx: Context | None = None,
            out: ArrayOrSymbol | None = None) -> Any:
     """Draws from the Pareto II (Lomax) distribution, which starts at 0.
 
@@ -303,10 +303,10 @@ def pareto(flavour: Flavour, a: Operand, size: ShapeLike | None = None, ctx: Con
         >>> (mx.np.random.pareto(3, size=3) >= 0).all()
         array(True)
     """
-    return _draw(flavour, "pareto", {"a": a}, size, ctx, out)
+    return _draw(namespace, "pareto", {"a": a}, size, ctx, out)
 
 
-def power(flavour: Flavour, a: Operand, size: ShapeLike | None = None, ctx: Context | None = None,
+def power(namespace: Namespace, a: Operand, size: ShapeLike | None = None, ctx: Context | None = None,
           out: ArrayOrSymbol | None = None) -> Any:
     """Draws from [0, 1] with a density proportional to x to the power of a - 1.
 
@@ -327,10 +327,10 @@ def power(flavour: Flavour, a: Operand, size: ShapeLike | None = None, ctx: Cont
         >>> mx.np.random.power(3, size=(2, 3)).shape
         (2, 3)
     """
-    return _draw(flavour, "powerd", {"a": a}, size, ctx, out)
+    return _draw(namespace, "powerd", {"a": a}, size, ctx, out)
 
 
-def gamma(flavour: Flavour, shape: Operand, scale: Operand = 1.0, size: ShapeLike | None = None,
+def gamma(namespace: Namespace, shape: Operand, scale: Operand = 1.0, size: ShapeLike | None = None,
           dtype: DTypeLike = None, ctx: Context | None = None, out: ArrayOrSymbol | None = None) -> Any:
     """Draws from the gamma distribution.
 
@@ -356,10 +356,10 @@ def gamma(flavour: Flavour, shape: Operand, scale: Operand = 1.0, size: ShapeLik
         array(True)
     """
     size = out.shape if out is not None else size
-    return _draw(flavour, "gamma", {"shape": shape, "scale": scale}, size, ctx, out, default_float(dtype))
+    return _draw(namespace, "gamma", {"shape": shape, "scale": scale}, size, ctx, out, default_float(dtype))
 
 
-def beta(flavour: Flavour, a: Operand, b: Operand, size: ShapeLike | None = None, dtype: DTypeLike = None,
+def beta(namespace: Namespace, a: Operand, b: Operand, size: ShapeLike | None = None, dtype: DTypeLike = None,
          ctx: Context | None = None) -> Any:
     """Draws from the beta distribution on [0, 1].
 
@@ -380,11 +380,11 @@ def beta(flavour: Flavour, a: Operand, b: Operand, size: ShapeLike | None = None
         >>> mx.np.random.beta(1, 3, size=(2, 3)).shape
         (2, 3)
     """
-    x, y = (gamma(flavour, v, 1, size, "float64", ctx) for v in (a, b))
+    x, y = (gamma(namespace, v, 1, size, "float64", ctx) for v in (a, b))
     return (x / (x + y)).astype(default_float(dtype) or "float32")
 
 
-def chisquare(flavour: Flavour, df: Any, size: ShapeLike | None = None, dtype: DTypeLike = None,
+def chisquare(namespace: Namespace, df: Any, size: ShapeLike | None = None, dtype: DTypeLike = None,
               ctx: Context | None = None) -> Any:
     """Draws from the chi-square distribution: sums of squares of standard normal draws.
 
@@ -405,10 +405,10 @@ def chisquare(flavour: Flavour, df: Any, size: ShapeLike | None = None, dtype: D
         >>> (mx.np.random.chisquare(2, size=3) >= 0).all()
         array(True)
     """
-    return gamma(flavour, df / 2, 2, size, dtype, ctx)
+    return gamma(namespace, df / 2, 2, size, dtype, ctx)
 
 
-def rand(flavour: Flavour, *size: int, **kwargs: Any) -> Any:
+def rand(namespace: Namespace, *size: int, **kwargs: Any) -> Any:
     """Draws from the uniform distribution on [0, 1), with the shape as arguments.
 
     Args:
@@ -425,10 +425,10 @@ def rand(flavour: Flavour, *size: int, **kwargs: Any) -> Any:
         >>> mx.np.random.rand(2, 3).shape
         (2, 3)
     """
-    return uniform(flavour, size=size, **kwargs)
+    return uniform(namespace, size=size, **kwargs)
 
 
-def randn(flavour: Flavour, *size: int, **kwargs: Any) -> Any:
+def randn(namespace: Namespace, *size: int, **kwargs: Any) -> Any:
     """Draws from the standard normal distribution, with the shape as arguments.
 
     Args:
@@ -445,11 +445,11 @@ def randn(flavour: Flavour, *size: int, **kwargs: Any) -> Any:
         >>> mx.np.random.randn(2, 3).shape
         (2, 3)
     """
-    return normal(flavour, size=size, **kwargs)
+    return normal(namespace, size=size, **kwargs)
 
 
-def randint(flavour: Flavour, low: int, high: int | None = None, size: ShapeLike | None = None, dtype: DTypeLike = None,
-            ctx: Context | None = None, out: ArrayOrSymbol | None = None) -> Any:
+def randint(namespace: Namespace, low: int, high: int | None = None, size: ShapeLike | None = None,
+            dtype: DTypeLike = None, ctx: Context | None = None, out: ArrayOrSymbol | None = None) -> Any:
     """Draws integers from [low, high), or from [0, low) without `high`.
 
     Args:
@@ -475,10 +475,10 @@ def randint(flavour: Flavour, low: int, high: int | None = None, size: ShapeLike
     low, high = (0, low) if high is None else (low, high)
     params = {"low": low, "high": high, "shape": () if size is None else size,
               "dtype": "int64" if dtype in (None, "int", int) else dtype}
-    return flavour.call("_npi_random_randint", [], params, out, ctx)
+    return namespace.call("_npi_random_randint", [], params, out, ctx)
 
 
-def choice(flavour: Flavour, a: ArrayOrSymbol | int, size: ShapeLike | None = None, replace: bool = True,
+def choice(namespace: Namespace, a: ArrayOrSymbol | int, size: ShapeLike | None = None, replace: bool = True,
            p: ArrayOrSymbol | None = None, ctx: Context | None = None, out: ArrayOrSymbol | None = None) -> Any:
     """Draws from range(a), or from the elements of a vector `a`.
 
@@ -505,13 +505,13 @@ def choice(flavour: Flavour, a: ArrayOrSymbol | int, size: ShapeLike | None = No
     """
     weights = [] if p is None else [p]
     params = {"size": None if size == () else size, "replace": replace, "weighted": p is not None}
-    if not flavour.is_array(a):
-        return flavour.call("_npi_choice", weights, {"a": a, **params}, out, ctx)
-    positions = flavour.call("_npi_choice", [a, *weights], params)
-    return flavour.call("_npi_take", [a, positions], {})
+    if not namespace.is_array(a):
+        return namespace.call("_npi_choice", weights, {"a": a, **params}, out, ctx)
+    positions = namespace.call("_npi_choice", [a, *weights], params)
+    return namespace.call("_npi_take", [a, positions], {})
 
 
-def multinomial(flavour: Flavour, n: int, pvals: Any, size: ShapeLike | None = None, **kwargs: Any) -> Any:
+def multinomial(namespace: Namespace, n: int, pvals: Any, size: ShapeLike | None = None, **kwargs: Any) -> Any:
     """Draws the number of occurrences of each outcome in `n` experiments.
 
     Args:
@@ -533,18 +533,18 @@ def multinomial(flavour: Flavour, n: int, pvals: Any, size: ShapeLike | None = N
         array([[4, 0],
                [4, 0]], dtype=int64)
     """
-    if flavour.is_array(pvals):
-        return flavour.call("_npi_multinomial", [pvals], {"n": n, "size": size})
+    if namespace.is_array(pvals):
+        return namespace.call("_npi_multinomial", [pvals], {"n": n, "size": size})
     if hasattr(pvals, "__array__"):
         raise ValueError("numpy ndarray is not supported!")
     if any(isinstance(p, (list, tuple)) for p in pvals):
         raise ValueError("object too deep for desired array")
     if sum(pvals[:-1]) > 1.0 + 1e-6:
         raise ValueError("sum(pvals[:-1]) > 1.0")
-    return flavour.call("_npi_multinomial", [], {"n": n, "pvals": tuple(pvals), "size": size})
+    return namespace.call("_npi_multinomial", [], {"n": n, "pvals": tuple(pvals), "size": size})
 
 
-def multivariate_normal(flavour: Flavour, mean: Operand, cov: ArrayOrSymbol, size: ShapeLike | None = None,
+def multivariate_normal(namespace: Namespace, mean: Operand, cov: ArrayOrSymbol, size: ShapeLike | None = None,
                         check_valid: str | None = None, tol: float | None = None) -> Any:
     """Draws vectors from normal distributions.
 
@@ -567,10 +567,10 @@ def multivariate_normal(flavour: Flavour, mean: Operand, cov: ArrayOrSymbol, siz
     """
     if check_valid is not None or tol is not None:
         raise NotImplementedError("Parameters `check_valid` and `tol` are not supported")
-    return flavour.call("_npi_mvn_fallback", [mean, cov], {"size": size})
+    return namespace.call("_npi_mvn_fallback", [mean, cov], {"size": size})
 
 
-def shuffle(flavour: Flavour, x: ArrayOrSymbol) -> None:
+def shuffle(namespace: Namespace, x: ArrayOrSymbol) -> None:
     """Shuffles the rows (elements of the first axis) in place.
 
     Args:
@@ -585,9 +585,9 @@ def shuffle(flavour: Flavour, x: ArrayOrSymbol) -> None:
         >>> mx.np.sort(x)
         array([0., 1., 2.])
     """
-    flavour.call("_npi_shuffle", [x], {}, x)
+    namespace.call("_npi_shuffle", [x], {}, x)
 
 
-def functions(flavour: Flavour, names: list[str] = __all__) -> dict[str, Any]:
-    """The functions for one flavour, by name."""
-    return {name: bound(flavour, globals()[name]) for name in names}
+def functions(namespace: Namespace, names: list[str] = __all__) -> dict[str, Any]:
+    """Returns the functions of one namespace by name."""
+    return {name: bound(namespace, globals()[name]) for name in names}

@@ -27,11 +27,11 @@ polyint polymul polysub positive ppmt promote_types ptp pv rate real result_type
 setdiff1d setxor1d signbit size spacing take_along_axis trapz tril_indices_from trim_zeros triu_indices_from union1d
 unpackbits unwrap vander""".split()
 
-_UNSET = np._NoValue  # the default of arguments that NumPy tells from None
+_UNSET = np._NoValue  # the default of arguments that NumPy distinguishes from None
 _FINANCIAL = ("mirr", "npv", "pmt", "ppmt", "pv", "rate")
 
 
-# ------------------------------------------------------------ what NumPy has changed since MXNet
+# ------------------------------------------------------------ changes of NumPy since MXNet
 def _alltrue(*args: Any, **kwargs: Any) -> Any:
     return np.all(*args, **kwargs)
 

@@ -12,7 +12,7 @@ from ._dispatch import IMPERATIVE
 from ._namespace import functions
 from ._ndarray import array, asarray, empty, from_dlpack, ndarray
 from ._of_2 import speak
-from .fallback import *  # noqa: F403  made from a table; its __all__ says which
+from .fallback import *  # noqa: F403  made from a table, which sets __all__
 
 __all__ = ["array", "asarray", "empty", "from_dlpack", "ndarray", *_create.CREATORS, *_create.__all__,
            *_elemwise.__all__, *_index.__all__, *_matrix.__all__, *_reduce.__all__, *fallback.__all__]

@@ -44,7 +44,7 @@ _STR_2_DTYPE_ = {"float16": float16, "float32": float32, "float64": float64, "fl
                  "int32": int32, "int64": int64, "int": int64, "uint8": uint8, "bool": bool, "bool_": bool_,
                  "None": None}
 
-# ------------------------------------------------------------ what MXNet 2 has otherwise
+# ------------------------------------------------------------ differences in MXNet 2
 _KINDS = ("float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
           "bool", "bool_")
 

@@ -18,7 +18,7 @@ from ..ops import registry
 __all__ = ["maker"]
 
 _WINDOW = ("num_filter=1, num_group=1, workspace=1024, no_bias=False, cudnn_tune=None, cudnn_off=False, layout=None")
-# inputs, what may be None among them last; other arguments; the inputs' list where it depends on these
+# inputs, optional ones last; other arguments; the list of inputs if it depends on these
 _FORMS: dict[str, tuple[str, str, str]] = {
     "activation": ("data", "act_type='relu', **kwargs", ""),
     "arange_like": ("data", "start=0.0, step=1.0, repeat=1, ctx=None, axis=None", ""),
@@ -59,10 +59,10 @@ _NO_INPUT = ("axis",)  # among the first arguments, as MXNet orders them
 
 
 def maker(make: Callable[[registry.Op, str], Callable]) -> Callable[[registry.Op, str], Callable]:
-    """A maker of functions for a namespace (`_namespace.attach`) that makes those of the process's level.
+    """Returns a maker of functions for a namespace (`_namespace.attach`) at the level of the process.
 
     Args:
-        make: what makes the functions of level 1, and those that are the same in MXNet 2.
+        make: maker of the functions of level 1, and of those that are equal in MXNet 2.
     """
     def at_level(op: registry.Op, name: str) -> Callable[..., Any]:
         return _made(op, name) if level.current() == 2 and name in _FORMS else make(op, name)

@@ -7,7 +7,7 @@ from typing import Any
 
 from .._random.streams import seed as _seed
 from ..context import Context, takes_device
-from ..numpy._dispatch import IMPERATIVE, ArrayOrSymbol, Flavour, Operand, bound
+from ..numpy._dispatch import IMPERATIVE, ArrayOrSymbol, Namespace, Operand, bound
 from ..numpy._of_2 import speak
 from ..numpy._random import _draw
 from ..ops.params import DTypeLike, ShapeLike
@@ -15,7 +15,7 @@ from ..ops.params import DTypeLike, ShapeLike
 __all__ = ["bernoulli", "categorical", "multinomial", "normal_n", "seed", "uniform_n"]
 
 
-def bernoulli(flavour: Flavour, prob: Operand | None = None, logit: Operand | None = None,
+def bernoulli(namespace: Namespace, prob: Operand | None = None, logit: Operand | None = None,
               size: ShapeLike | None = None, dtype: DTypeLike = None,
               ctx: Context | None = None, out: ArrayOrSymbol | None = None) -> Any:
     """Draws ones with probability `prob` or sigmoid(`logit`), else zeros.
@@ -43,12 +43,12 @@ def bernoulli(flavour: Flavour, prob: Operand | None = None, logit: Operand | No
         raise ValueError(f"Either `prob` or `logit` must be specified, but not both. Received prob={prob}, "
                          f"logit={logit}")
     value, name = (logit, "logit") if prob is None else (prob, "prob")
-    arrays = [value] if flavour.is_array(value) else []
+    arrays = [value] if namespace.is_array(value) else []
     params = {"is_logit": prob is None, "size": None if size == () else size, "dtype": dtype}
-    return flavour.call("_npi_bernoulli", arrays, params if arrays else {**params, name: value}, out, ctx)
+    return namespace.call("_npi_bernoulli", arrays, params if arrays else {**params, name: value}, out, ctx)
 
 
-def categorical(flavour: Flavour, data: ArrayOrSymbol, shape: ShapeLike = (), get_prob: bool = False,
+def categorical(namespace: Namespace, data: ArrayOrSymbol, shape: ShapeLike = (), get_prob: bool = False,
                 dtype: DTypeLike = "int32") -> Any:
     """Draws classes according to the probabilities in each row.
 
@@ -71,11 +71,11 @@ def categorical(flavour: Flavour, data: ArrayOrSymbol, shape: ShapeLike = (), ge
                [0, 0, 0]], dtype=int32)
     """
     shape = (shape,) if isinstance(shape, int) else shape
-    return flavour.call("_sample_multinomial", [data], {"shape": shape, "get_prob": get_prob, "dtype": dtype})
+    return namespace.call("_sample_multinomial", [data], {"shape": shape, "get_prob": get_prob, "dtype": dtype})
 
 
-def multinomial(flavour: Flavour, n: Any, p: ArrayOrSymbol | None, shape: ShapeLike = (), dtype: DTypeLike = "float32",
-                ctx: Context | None = None, out: ArrayOrSymbol | None = None) -> Any:
+def multinomial(namespace: Namespace, n: Any, p: ArrayOrSymbol | None, shape: ShapeLike = (),
+                dtype: DTypeLike = "float32", ctx: Context | None = None, out: ArrayOrSymbol | None = None) -> Any:
     """Draws the number of occurrences of each class.
 
     Args:
@@ -98,10 +98,10 @@ def multinomial(flavour: Flavour, n: Any, p: ArrayOrSymbol | None, shape: ShapeL
                [2., 0.]])
     """
     shape = (shape,) if isinstance(shape, int) else shape
-    return flavour.call("_npx__random_multinomial", [n, p], {"shape": shape, "dtype": dtype or "float32"}, out)
+    return namespace.call("_npx__random_multinomial", [n, p], {"shape": shape, "dtype": dtype or "float32"}, out)
 
 
-def uniform_n(flavour: Flavour, low: Operand = 0.0, high: Operand = 1.0, batch_shape: ShapeLike | None = None,
+def uniform_n(namespace: Namespace, low: Operand = 0.0, high: Operand = 1.0, batch_shape: ShapeLike | None = None,
               dtype: DTypeLike = None, ctx: Context | None = None) -> Any:
     """Draws from the uniform distribution on [low, high), `batch_shape` of them for each parameter.
 
@@ -121,10 +121,10 @@ def uniform_n(flavour: Flavour, low: Operand = 0.0, high: Operand = 1.0, batch_s
         >>> mx.npx.random.uniform_n(mx.np.array([0, 10]), mx.np.array([1, 11]), batch_shape=3).shape
         (3, 2)
     """
-    return _draw(flavour, "uniform_n", {"low": low, "high": high}, batch_shape, ctx, None, dtype)
+    return _draw(namespace, "uniform_n", {"low": low, "high": high}, batch_shape, ctx, None, dtype)
 
 
-def normal_n(flavour: Flavour, loc: Operand = 0.0, scale: Operand = 1.0, batch_shape: ShapeLike | None = None,
+def normal_n(namespace: Namespace, loc: Operand = 0.0, scale: Operand = 1.0, batch_shape: ShapeLike | None = None,
              dtype: DTypeLike = None, ctx: Context | None = None) -> Any:
     """Draws from the normal distribution, `batch_shape` of them for each parameter.
 
@@ -145,7 +145,7 @@ def normal_n(flavour: Flavour, loc: Operand = 0.0, scale: Operand = 1.0, batch_s
         >>> mx.npx.random.normal_n(mx.np.array([0, 10]), 1, batch_shape=(3,)).shape
         (3, 2)
     """
-    return _draw(flavour, "normal_n", {"loc": loc, "scale": scale}, batch_shape, ctx, None, dtype)
+    return _draw(namespace, "normal_n", {"loc": loc, "scale": scale}, batch_shape, ctx, None, dtype)
 
 
 @takes_device
@@ -169,10 +169,10 @@ def seed(seed: int, ctx: Context | str = "all") -> None:
 _definitions = {name: globals()[name] for name in __all__ if name != "seed"}
 
 
-def bind(flavour: Flavour, scope: dict[str, Any], names: list[str]) -> None:
-    """Fills a namespace with the functions for one flavour."""
-    speak(scope, {name: bound(flavour, _definitions[name]) for name in names},
-          kind="arrays" if flavour is IMPERATIVE else "symbols")
+def bind(namespace: Namespace, scope: dict[str, Any], names: list[str]) -> None:
+    """Fills a module with the functions of one namespace."""
+    speak(scope, {name: bound(namespace, _definitions[name]) for name in names},
+          kind="arrays" if namespace is IMPERATIVE else "symbols")
 
 
 bind(IMPERATIVE, vars(sys.modules[__name__]), list(_definitions))

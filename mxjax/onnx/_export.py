@@ -23,7 +23,7 @@ from ..symbol._simpler import simpler
 
 __all__ = ["CONVERTERS", "ExportedNode", "converter", "export_model", "get_operator_support", "package"]
 
-OPSET, IR_VERSION = 17, 8  # what onnxruntime reads since 1.12
+OPSET, IR_VERSION = 17, 8  # supported by onnxruntime since 1.12
 Shape = tuple["int | None", ...]
 Converter = Callable[["ExportedNode"], "str | Sequence[str]"]
 CONVERTERS: dict[str, Converter] = {}
@@ -147,7 +147,7 @@ class ExportedNode:
 
     def shape(self, index: int = 0) -> Shape:
         """The shape of an input."""
-        return self._told(*self._entry(index))
+        return self._known_shape(*self._entry(index))
 
     def ndim(self, index: int = 0) -> int:
         """The number of dimensions of an input."""
@@ -159,9 +159,9 @@ class ExportedNode:
 
     def out_shape(self, index: int = 0) -> Shape:
         """The shape of an output."""
-        return self._told(id(self.node), index)
+        return self._known_shape(id(self.node), index)
 
-    def _told(self, node: int, index: int) -> Shape:
+    def _known_shape(self, node: int, index: int) -> Shape:
         result = self._model.shapes[node, index]
         if result is None:
             raise MXNetError(f"operator {self.op_type} ({self.node.name}) cannot be exported to ONNX: it needs a shape "
@@ -219,7 +219,7 @@ class ExportedNode:
 
 
 class _Model:
-    """One export: what is known about every entry of the graph."""
+    """One export: shapes, dtypes and names of the entries of the graph."""
 
     def __init__(self, sym: Symbol, params: dict[str, NDArray],
                  inputs: dict[str, tuple[Shape, tuple, np.dtype]]) -> None:
@@ -406,7 +406,7 @@ def export_model(sym: Symbol | str, params: Any, in_shapes: Sequence[tuple] | No
         onnx.checker.check_model(proto)
     write_file(onnx_file_path, proto.SerializeToString())
     if large_model:
-        onnx.checker.check_model(onnx_file_path)  # a path, since the checker serializes what it is given
+        onnx.checker.check_model(onnx_file_path)  # a path, since the checker serializes a model
     return onnx_file_path
 
 

@@ -22,7 +22,7 @@ def _roi_align(c: ImportedNode) -> Symbol:
 
 @importer("NonMaxSuppression")
 def _nms(c: ImportedNode) -> Symbol:
-    """Rows (batch, class, box) of what is kept, each class's in order of score: as many as the values say."""
+    """Returns rows (batch, class, box) of the kept boxes, in order of score per class; values decide how many."""
     most = int(c.value(2).item()) if c.has(2) else 0
     shape = c.given(c.shape(1) if most > 0 else None,
                     "an unknown number of boxes, or max_output_boxes_per_class of 0")
@@ -38,7 +38,7 @@ def _nms(c: ImportedNode) -> Symbol:
     form = "center" if c.attr("center_point_box", 0) else "corner"
     kept = c.op("_contrib_box_nms", rows, overlap_thresh=overlap, valid_thresh=least, coord_start=1, score_index=0,
                 in_format=form, out_format=form)
-    kept = c.op("slice_axis", kept, axis=2, begin=0, end=min(most, shape[2]))  # what is not kept is -1, at the end
+    kept = c.op("slice_axis", kept, axis=2, begin=0, end=min(most, shape[2]))  # dropped boxes are -1, at the end
     kept = c.op("Reshape", c.op("slice_axis", kept, axis=3, begin=5, end=8), shape=(-1, 3))
     there = c.op("Reshape", c.op("slice_axis", kept, axis=1, begin=0, end=1), shape=(-1,))
     there = c.op("_greater_equal_scalar", there, scalar=0)

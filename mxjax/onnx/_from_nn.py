@@ -55,7 +55,7 @@ def _lp_normalization(c: ImportedNode) -> Symbol:
 
 
 def _padded(c: ImportedNode, kernel: Sequence[int], fill: float = 0.0) -> tuple[Symbol, tuple[int, ...]]:
-    """(data, padding): what is not the same on both sides is put around the data beforehand."""
+    """Returns (data, padding): unequal padding is added to the data beforehand."""
     dims, mode = len(kernel), c.attr("auto_pad", "NOTSET")
     pads = c.attr("pads", (0,) * (2 * dims))
     if mode in ("SAME_UPPER", "SAME_LOWER"):

@@ -43,7 +43,7 @@ def importer(*op_types: str) -> Callable[[Importer], Importer]:
 class Derived:
     """A value that follows from shapes of the model's inputs.
 
-    Dynamic sizes have no value yet. So it is computed for two different sets of sizes: what is the same in both does
+    Dynamic sizes have no value yet. So it is computed for two different sets of sizes: an equal value does
     not depend on them.
 
     Args:
@@ -196,7 +196,7 @@ class _Model:
         self.sizes = _assumed(graph, self.values)
         self.inputs = [i.name for i in graph.input if i.name not in self.values]
         self.values.update({name: var(name) for name in self.inputs})
-        self._makes = False  # what derives from shapes is computed when the graph runs
+        self._makes = False  # values from shapes are computed when the graph runs
         for family in _FAMILIES:
             import_module(f".{family}", __package__)
         for node in graph.node:

@@ -43,7 +43,7 @@ def _rnn(c: ExportedNode) -> list[str]:
     directions = 1 + p["bidirectional"]
     weights = _weights(c, list(pieces(mode, width, p["state_size"], p["num_layers"], directions, None)))
     states = [None if c.source(i).op is not None and c.source(i).op.name == "_zeros" else c.inputs[i]
-              for i in range(2, len(c.inputs))]  # zeros are what ONNX starts with
+              for i in range(2, len(c.inputs))]  # ONNX starts with zeros
     data, last = c.inputs[0], []
     for layer in range(p["num_layers"]):
         starts = [cut(c, s, {0: (layer * directions, (layer + 1) * directions, 1)}) if s else "" for s in states]

@@ -130,7 +130,7 @@ def register(reg_name: str) -> Callable[[type], type]:
 class _OperatorName(str):
     """The name of a custom operator, with the property that describes one node or one call of it.
 
-    A property may keep in `infer_shape` what its `create_operator` needs, so a node has one for all its life.
+    A property may store in `infer_shape` values for its `create_operator`, so a node keeps one property.
     """
 
     __slots__ = ("property",)
@@ -244,7 +244,7 @@ def _call(params: dict[str, Any], arrays: list[NDArray], ctx: Context,
           kept: dict[str, Any] | None = None) -> list[NDArray]:
     """Pushes the forward to the engine; records a node whose backward does the same.
 
-    kept: what an executor's node keeps from call to call, here its operator. None: this call has its own.
+    kept: storage of an executor's node across calls, here its operator. None: this call has its own.
     """
     prop = _prop(params)
     count = len(prop.list_arguments())
@@ -262,7 +262,7 @@ def _call(params: dict[str, Any], arrays: list[NDArray], ctx: Context,
     stypes = _output_stypes(prop, params, inputs, len(specs))
     if _all_dense(arrays) and set(stypes) <= {"default"}:
         values, results = _pushed(instance, params, arrays, count, ctx, train)
-    else:  # what is stored has no size before it is there, so no place in the engine's queue
+    else:  # stored values have no size before they are computed, so they cannot be queued in the engine
         values, results = [a.detach() for a in inputs], [_blank(*spec, ctx) for spec in zip(stypes, specs, strict=True)]
         with Modes(False, train), custom_operator(params["op_type"]), _errors("forward", params["op_type"]):
             op.forward(is_train=train, req=["write"] * len(results), in_data=values, out_data=results, aux=aux)
@@ -342,7 +342,7 @@ def _gradient_stypes(params: dict[str, Any], parents: list[Any], out_grads: list
 
 @contextlib.contextmanager
 def _errors(method: str, op_type: str) -> Iterator[None]:
-    """Turns what a user's method raises into an MXNetError that tells where; the original is its cause."""
+    """Turns an error of a user's method into an MXNetError with its place; the original is its cause."""
     try:
         yield
     except MXNetError:

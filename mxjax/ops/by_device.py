@@ -14,7 +14,7 @@ __all__ = ["BYTE_CONVOLUTION", "MOST_KERNEL", "by_device", "for_cpus", "traced_f
 MOST_KERNEL = 128  # elements of one filter's window: for one as large as a picture oneDNN has no fast implementation
 BYTE_CONVOLUTION = "convolution_of_bytes"  # the name of functions that are such a convolution, and nothing else
 
-_kind = jax.make_user_context(None)  # jit's caches tell by it what was traced for which device
+_kind = jax.make_user_context(None)  # part of the keys of jit's caches: the device of a trace
 
 
 def traced_for(kind: str | None) -> AbstractContextManager:
@@ -26,17 +26,17 @@ def traced_for(kind: str | None) -> AbstractContextManager:
 
 
 def for_cpus() -> bool:
-    """Returns whether what is traced now is for CPUs alone."""
+    """Returns whether the current trace is for CPUs only."""
     return _kind.value is not None
 
 
 def by_device(*args: Any, default: Callable[..., Any], **forms: Callable[..., Any]) -> Any:
-    """The result of the device's form: `jax.lax.platform_dependent`, but for forms that are known not to be needed.
+    """Returns the result of the device's form, as `jax.lax.platform_dependent` without forms that are not needed.
 
     They would be traced and differentiated for nothing (docs/design/0011).
 
     Args:
-        args: what each form gets.
+        args: arguments of each form.
         default: the form for kinds of devices that are not named.
         forms: by kind: cpu, cuda, rocm, tpu; onednn, where that is not as cpu.
     """

@@ -93,10 +93,10 @@ def normalized(axis: int, ndim: int) -> int:
 
 def gives(dtype: str | tuple[str | None, ...] | Callable[[dict[str, Any]], str | None] | None,
           *inputs: str | None) -> Callable[..., None]:
-    """A type rule (FInferType): all outputs have this dtype (or what a function of the parameters says), or each one of
+    """A type rule (FInferType): all outputs have this dtype (or that of a function of the parameters), or each one of
     several; None is that of the first input.
 
-    `inputs` are the dtypes of the inputs where nothing else tells; by default, and for None, those that are known.
+    `inputs` are the default dtypes of the inputs; without it, and for None, those of known inputs.
     """
     def rule(params: dict[str, Any], ins: list[str | None], outs: list[str | None]) -> None:
         first = next((t for t in ins if t), None)
@@ -109,7 +109,7 @@ def gives(dtype: str | tuple[str | None, ...] | Callable[[dict[str, Any]], str |
 
 
 def chosen(params: dict[str, Any], ins: list[str | None], outs: list[str | None]) -> None:
-    """The type rule of a choice: the condition may have any dtype, what is chosen from has that of the result."""
+    """The type rule of a choice: the condition may have any dtype, the values have that of the result."""
     kind = agree(ins[1:]) or next((t for t in outs if t), None)
     ins[1:], outs[:] = [kind] * (len(ins) - 1), [kind]
 

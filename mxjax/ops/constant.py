@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from . import elementwise, nn, np, reduce, shape, vision  # noqa: F401  they register what follows
+from . import elementwise, nn, np, reduce, shape, vision  # noqa: F401  they register the operators named below
 from .registry import get
 
 __all__: list[str] = []

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["UNKNOWN", "NotKnown", "Size", "agree", "broadcasted", "check_types", "computed", "elementwise", "exact",
            "filled", "first", "known", "need_numbers", "op_types", "outputs", "partial_formula", "same_inputs", "tied",
-           "told", "typed", "unify"]
+           "exact_outputs", "typed", "unify"]
 
 Shape = tuple[int | None, ...] | None
 
@@ -67,7 +67,7 @@ class NotKnown(Exception):
 
 
 class _Unknown:
-    """A dimension or a shape that is not known: neither is what is computed of it; questions raise NotKnown."""
+    """An unknown dimension or shape: results computed from it are unknown as well, and comparisons raise NotKnown."""
 
     __slots__ = ()
 
@@ -215,7 +215,7 @@ def need_numbers(shapes: Sequence[Shape]) -> None:
 
 
 def outputs(formula: Callable[..., Any], params: dict[str, Any], ins: Sequence[Shape], count: int) -> list[Shape]:
-    """The shapes of `count` outputs by a formula (FPartialShape), as far as it can say.
+    """Returns the shapes of `count` outputs by a formula (FPartialShape), as far as it determines them.
 
     Raises:
         MXNetError: a dimension would be negative.
@@ -256,7 +256,7 @@ def exact(formula: Callable[..., Any], fits: Callable[..., bool] | None = None,
     Args:
         formula: the formula.
         fits: function(params, *known shapes) -> whether the operator takes them, so far as neither the formula nor
-            the operator's FInferShape refuses the others. What does not fit is evaluated, which tells what is wrong.
+            the operator's FInferShape refuses the others. Other shapes are evaluated, whose error names the mistake.
         partly: whether it is asked where sizes are unknown, too. There MXNet leaves results of some operators
             unknown; these are evaluated with symbols.
     """
@@ -280,17 +280,17 @@ def _never(*_: Any) -> bool:
     return False
 
 
-def told(op: Op, params: dict[str, Any], ins: Sequence[Shape], outs: Sequence[Shape]) -> list[Shape] | None:
+def exact_outputs(op: Op, params: dict[str, Any], ins: Sequence[Shape], outs: Sequence[Shape]) -> list[Shape] | None:
     """Returns the shapes of the outputs for known inputs by exact rules only; None if these do not determine them.
 
-    outs: what the operator's FInferShape, where it has one, has said for these inputs.
+    outs: shapes from the operator's FInferShape, if it has one, for these inputs.
     """
     formula = op.get_attr("FPartialShape")
     if formula is not None:
         fits = getattr(formula, "exact", _never)
         try:
             outs = outputs(formula, params, ins, len(outs)) if fits(params, *ins) else [None]
-        except Exception:  # evaluation tells what is wrong
+        except Exception:  # evaluation raises an error that names the mistake
             return None
     elif not getattr(op.get_attr("FInferShape"), "exact", False):
         return None
@@ -345,7 +345,7 @@ def same_inputs(params: dict[str, Any], ins: list[Shape], outs: list[Shape]) -> 
 
 
 def filled(back: Callable[..., Shape] | None = None, /, **rules: Callable[..., Shape]) -> Callable[..., None]:
-    """A rule out of formulas: each names an input and computes its shape from (params, shape of the first input).
+    """Returns a rule from formulas: each names an input and computes its shape from (params, shape of the first input).
 
     Applied once the first input's number of dimensions is known; a formula that asks for a dimension which is not
     is skipped, and so are inputs that are absent. `back(params, first input, first output)` tells what the output says
@@ -373,8 +373,8 @@ def agree(types: Sequence[str | None], names: Sequence[str] = ()) -> str | None:
     """
     kinds = [t for t in types if t]
     if len(set(kinds)) > 1:
-        told = [f"{name} {t}".strip() for name, t in itertools.zip_longest(names, types, fillvalue="") if t]
-        raise MXNetError(f"all inputs must have the same dtype, got {', '.join(told)}")
+        exact_outputs = [f"{name} {t}".strip() for name, t in itertools.zip_longest(names, types, fillvalue="") if t]
+        raise MXNetError(f"all inputs must have the same dtype, got {', '.join(exact_outputs)}")
     return kinds[0] if kinds else None
 
 
@@ -390,7 +390,7 @@ def op_types(op: Op, params: dict[str, Any], ins: list[str | None], outs: list[s
              names: Sequence[str]) -> None:
     """Completes the dtypes of an operator's inputs (with these names) and outputs, in place, as far as they are known.
 
-    The operator's own rule says (FInferType). Without one all inputs have one dtype, and the outputs that of the
+    The operator's own rule (FInferType) decides. Without one all inputs have one dtype, and the outputs that of the
     parameter `dtype`, or of the inputs.
 
     Raises:

@@ -1,6 +1,6 @@
 """Documentation of operators besides their docstrings: meanings of parameters, and examples.
 
-`examples.txt` has an example for each operator, `tools/doctests.py` runs them and writes what they print.
+`examples.txt` has an example for each operator; `tools/doctests.py` runs them and writes their output.
 """
 
 from __future__ import annotations

@@ -73,7 +73,7 @@ MaybeScalar: TypeAlias = Scalar | None
 MaybeDouble: TypeAlias = Double | None
 MaybeShape: TypeAlias = Shape | None
 MaybeDType: TypeAlias = DType | None
-# what users may give for them
+# types of arguments for them
 ShapeLike: TypeAlias = int | np.integer | Sequence[int | np.integer]
 DTypeLike: TypeAlias = str | type | np.dtype | None
 Count = Annotated[int, Range(1)]
@@ -87,7 +87,7 @@ DTYPES = {code: np.dtype(ml_dtypes.bfloat16 if name == "bfloat16" else name) for
 _DTYPES = {name: np.dtype(name) for name in (
     "float32 float64 float16 uint8 int32 int8 int64 bool int16 uint16 uint32 uint64 complex64 complex128").split()}
 _DTYPES["bfloat16"] = np.dtype(ml_dtypes.bfloat16)
-_OF_MXNET = np.dtype([("bfloat16", np.uint16)])  # what MXNet's scripts write for bfloat16, which NumPy alone lacks
+_OF_MXNET = np.dtype([("bfloat16", np.uint16)])  # bfloat16 in MXNet's scripts, since NumPy has none
 
 
 def np_dtype(value: Any) -> np.dtype:
@@ -268,7 +268,7 @@ class Param:
         self._parse, self._type_name = _PARSERS[annotation]
 
     def parse(self, value: Any) -> Any:
-        """The canonical, hashable value; raises MXNetError naming operator, parameter and what is allowed."""
+        """Returns the canonical, hashable value; raises MXNetError with operator, parameter and valid values."""
         if value is None or (self.optional and isinstance(value, str) and value == "None"):
             if self.optional:
                 return None

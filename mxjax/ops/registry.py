@@ -114,7 +114,7 @@ class Op:
         self.doc = self.doc or inspect.getdoc(function) or ""
         signature = inspect.signature(function).parameters
         named = [n for n, kind, _ in self.attributes.get("arguments", ()) if "NDArray" in kind or "Symbol" in kind]
-        names = []  # what `add_argument` said goes before the function's own names
+        names = []  # names of `add_argument` precede the function's own
         for name, p in signature.items():
             if p.kind is p.VAR_POSITIONAL:
                 self.variadic = self.variadic or "num_args"
@@ -128,7 +128,7 @@ class Op:
             self.params = _params.schema(self.name, function)
         self.uses_train, self.uses_key = "_train" in signature, "_key" in signature
 
-    # ------------------------------------------------------------ what parameters imply
+    # ------------------------------------------------------------ consequences of parameters
     def trains(self, params: dict[str, Any]) -> bool:
         """Returns whether the operator behaves differently in training."""
         when = self.attributes.get("train_when")
@@ -288,7 +288,7 @@ def find(name: str, load: bool = True) -> Op | None:
 
 
 def _load() -> None:
-    """Loads what upper layers provide: operators that run on the host, or are written in Python by users."""
+    """Loads operators of upper layers: those that run on the host, or are written in Python by users."""
     for provide in of_operators:
         provide()
 

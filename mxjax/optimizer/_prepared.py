@@ -47,8 +47,8 @@ class PreparedUpdate:
         # whether rates follow from the optimizer's rate and decay and the multipliers alone; else from counts, too
         self._by_rates = all(_is_usual(optimizer, name) for name in ("_get_lrs", "_get_wds"))
         self._without_counts = _is_usual(optimizer, "_operator_rates")
-        self._known: tuple[Any, list[float], list[float]] = None, [], []  # what rates follow from, the rates, decays
-        self._vector: tuple[Any, np.ndarray | None] = None, None  # what the last vector follows from, and this
+        self._known: tuple[Any, list[float], list[float]] = None, [], []  # inputs of the rates, rates, decays
+        self._vector: tuple[Any, np.ndarray | None] = None, None  # inputs of the last vector, and the vector
         self._x64 = any(a.chunk.x64 for a in self._arrays)
         self._separately, self._ones = separately, list[tuple[Kernel, dict[str, Any], list[NDArray], NDArray]]()
         if separately:

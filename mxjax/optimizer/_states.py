@@ -56,7 +56,7 @@ else:
 class _Pickler(_PythonPickler):
     """Writes arrays as MXNet does: class, (None,), {"handle": the array as in a .params file}.
 
-    Classes get the names MXNet knows them by; NumPy's numbers become Python's, which need no classes.
+    Classes get MXNet's names; NumPy's numbers become Python's, which need no classes.
     """
 
     _in_array = False
@@ -122,7 +122,7 @@ def write(content: object, file: IO[bytes]) -> None:
 
 
 def _mxnet_module(module: str) -> str:
-    """Returns where MXNet keeps what is in `module` here."""
+    """Returns the name of MXNet's module for `module` of mxjax."""
     if module.removeprefix("mxjax.optimizer.") in ("adaptive", "base", "momentum", "testing"):
         return "mxnet.optimizer.optimizer"
     return "mxnet" + module.removeprefix("mxjax") if module.startswith("mxjax") else module
@@ -130,7 +130,7 @@ def _mxnet_module(module: str) -> str:
 
 # ------------------------------------------------------------------------------------------------------------ reading
 class _Named(NamedTuple):
-    """A class or function that a file names: what it makes when it is called, or as an empty object."""
+    """A class or function named in a file, with the functions that call it and that create an empty object."""
 
     name: str
     call: Callable[..., Any] | None = None
@@ -138,14 +138,14 @@ class _Named(NamedTuple):
 
 
 class _Unfinished:
-    """An object between its creation and the BUILD that says what is in it, which puts the object in its place."""
+    """An object between its creation and the BUILD instruction with its content, which replaces it."""
 
     def __init__(self, name: str, finish: Callable[[Any], Any]) -> None:
         self.name, self.finish, self.places = name, finish, []  # where it is noted for later use
 
 
 class _Damaged(Exception):
-    """The file is damaged; the message says how."""
+    """The file is damaged; the message names the defect."""
 
 
 def load(raw: bytes) -> Any:
@@ -261,21 +261,21 @@ class _Reader:
         """Calls a function with a tuple of arguments."""
         arguments, function = self.pop(), self.pop()
         if not isinstance(function, _Named) or function.call is None or not isinstance(arguments, tuple):
-            raise _Damaged(f"{_told(function)} cannot be called")
+            raise _Damaged(f"{_text(function)} cannot be called")
         self.push(function.call(*arguments))
 
     def new(self) -> None:
         """Creates an empty object."""
         arguments, cls = self.pop(), self.pop()
         if arguments != ():
-            raise _Damaged(f"{_told(cls)} with arguments")
+            raise _Damaged(f"{_text(cls)} with arguments")
         self.push(_empty(cls))
 
     def build(self) -> None:
         """Sets an object's state."""
         state, target = self.pop(), self.pop()
         if not isinstance(target, _Unfinished):
-            raise _Damaged(f"{_told(target)} is not an object whose state can be set")
+            raise _Damaged(f"{_text(target)} is not an object whose state can be set")
         built = target.finish(state)
         self.push(built)
         for place in target.places:
@@ -283,7 +283,7 @@ class _Reader:
                 self.memo[place] = built
 
 
-def _told(value: object) -> str:
+def _text(value: object) -> str:
     return value.name if isinstance(value, _Named | _Unfinished) else f"a value of type {type(value).__name__}"
 
 
@@ -376,7 +376,7 @@ def _named(module: str, name: str) -> _Named:
 def _empty(named: object, *_: object) -> _Unfinished:
     """An optimizer or a schedule, to be filled (old protocols also name the class it derives from)."""
     if not isinstance(named, _Named) or named.kind is None:
-        raise _Damaged(f"{_told(named)} is not an optimizer or schedule")
+        raise _Damaged(f"{_text(named)} is not an optimizer or schedule")
     cls = named.kind
     return _Unfinished(named.name, lambda state: _object(cls, state))
 
@@ -390,7 +390,7 @@ def _object(cls: type[object], state: object) -> Any:
             if name not in ("param_dict", "_kinds_of_steps") and cls.__module__.startswith("mxjax."):
                 raise _Damaged(f"{cls.__name__} has no attribute {name!r}")
         elif not _alike(state[name], example, name):
-            raise _Damaged(f"{cls.__name__}: attribute {name!r} is {_told(state[name])}, expected one of type "
+            raise _Damaged(f"{cls.__name__}: attribute {name!r} is {_text(state[name])}, expected one of type "
                            f"{type(example).__name__}")
     instance: Any = cls.__new__(cls)
     if hasattr(instance, "__setstate__"):
@@ -404,12 +404,12 @@ def _example(cls: type) -> dict[str, Any]:
     """The attributes of an object of this class, or of the library's class below it."""
     for base in cls.__mro__:
         if base.__module__.partition(".")[0] != "mxjax":
-            continue  # the user's constructors do what they like
+            continue  # constructors of users may have any signature
         for arguments in ((), (1,), ([1],)):
             try:
                 with warnings.catch_warnings(action="ignore"):
                     return vars(base(*arguments))
-            except (TypeError, ValueError, AssertionError):  # the last is what MXNet raises
+            except (TypeError, ValueError, AssertionError):  # MXNet raises AssertionError
                 continue
     return {}
 
@@ -450,7 +450,7 @@ def _ordered_dict(pairs: object = ()) -> OrderedDict:
 
 
 def _dtype(name: object, align: object = False, copy: object = False) -> _Unfinished:
-    """A plain number's dtype, by name; what follows in a file can only say that it is one of this machine's."""
+    """Returns the dtype of a plain number by name; the rest in the file only confirms this machine's byte order."""
     code = name.removeprefix("<").removeprefix("|") if isinstance(name, str) else ""
     known = {code for number in _NUMBERS for code in (number, np.dtype(number).str[1:])}
     if code not in known:
@@ -477,7 +477,7 @@ def _scalar(dtype: object, content: object) -> bool | int | float:
 
 def _numpy_array(named: object, shape: object, code: object) -> _Unfinished:
     if not isinstance(named, _Named) or named.name != "numpy.ndarray":
-        raise _Damaged(f"{_told(named)} is not an array")
+        raise _Damaged(f"{_text(named)} is not an array")
 
     def finish(state: Any) -> np.ndarray:
         _, shape, dtype, fortran, content = state
@@ -514,7 +514,7 @@ def _parts(value: object) -> Iterator[Any]:
 
 
 def _check(content: object) -> None:
-    """Refuses what is not finished, contains itself, is too deep, or, by sharing, would be huge to go through."""
+    """Refuses objects that are unfinished, contain themselves, are too deep, or expand hugely by sharing."""
     known: dict[int, tuple[int, int]] = {}  # by container: its height, and how many values one meets in it
     objects = 0
 

@@ -187,7 +187,7 @@ class AdaDelta(_Stepwise):
 
     def _step(self, index: Key, weight: NDArray, grad: NDArray, state: tuple[NDArray, NDArray], lr: float, wd: float,
               t: int) -> None:
-        grad *= self.rescale_grad  # in place, as in MXNet: who looks at the gradient afterwards finds it scaled
+        grad *= self.rescale_grad  # in place, as in MXNet: the gradient is scaled afterwards
         grad = self._clipped(grad)
         grads, steps = state
         grads[:] = self.rho * grads + (1 - self.rho) * grad * grad
@@ -328,7 +328,7 @@ class _Listed(_TwoMoments):
 
 
 class _ByNorms(_Listed):
-    """An optimizer whose steps are as long as the bounded norm of the weight says."""
+    """An optimizer whose steps are as long as the bounded norm of the weight."""
 
     lazy_update = True  # only so that the states have the weight's storage type
     _name: str  # in the operators' names

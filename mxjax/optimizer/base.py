@@ -140,7 +140,7 @@ class Optimizer:
             raise ValueError(f"cannot find optimizer {name!r}; known: {', '.join(sorted(Optimizer.opt_registry))}")
         return Optimizer.opt_registry[name.lower()](**kwargs)
 
-    # ------------------------------------------------------------------ what subclasses define
+    # ------------------------------------------------------------------ defined by subclasses
     def create_state(self, index: Key, weight: NDArray) -> Any:
         """Creates the optimizer's state for a parameter: None, an NDArray, or nested tuples of these."""
         return None
@@ -306,10 +306,10 @@ class Optimizer:
     if TYPE_CHECKING:
         def _operator(self, weight: NDArray, state: Any) -> tuple[str, dict[str, Any]]: ...
 
-    alike_alone = False  # whether `update` of a list does what it does of each by itself
+    alike_alone = False  # whether `update` of a list equals updates of each parameter
 
     def _is_one_call(self, weight: NDArray) -> bool:
-        """Returns whether `_operator` tells of this weight; a subclass of such a class may do something else."""
+        """Returns whether `_operator` defines the update of this weight; a subclass may define another."""
         return "_operator" in vars(type(self)) and not self._uses_master(weight)
 
     @staticmethod
@@ -349,7 +349,7 @@ create = Optimizer.create_optimizer
 
 
 class _Stepwise(Optimizer):
-    """An optimizer defined by what it does to one parameter at one time: `_operator`, or `_step` where that is more."""
+    """An optimizer defined by the update of one parameter: `_operator`, or `_step` for several operators."""
 
     def update(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
         if _is_list(index):

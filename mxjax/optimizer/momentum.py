@@ -102,7 +102,7 @@ def _operator_of(self: _Momentum, weight: NDArray,
 
 
 class _Aggregated(_Momentum):
-    """SGD arithmetic on as many parameters per call as `MXNET_OPTIMIZER_AGGREGATION_SIZE` says."""
+    """SGD arithmetic on up to `MXNET_OPTIMIZER_AGGREGATION_SIZE` parameters per call."""
 
     _operators = "sgd_update", "sgd_mom_update"
 

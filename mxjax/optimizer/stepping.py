@@ -121,7 +121,7 @@ class Optimizer(base.Optimizer):
 class ByStep(Optimizer):
     """An optimizer defined by `_step`, a formula for one weight, and `_operator`, the equivalent operator."""
 
-    lazy_update: bool  # of those whose operators know of row-sparse gradients
+    lazy_update: bool  # of optimizers whose operators support row-sparse gradients
 
     def step(self, indices: Sequence[Any], weights: Sequence[NDArray], grads: Sequence[NDArray],
              states: Sequence[Any]) -> None:

@@ -640,7 +640,7 @@ class _Listed(ByStep):
 
 
 class _ByNorms(_Listed):
-    """An optimizer whose steps are as long as the bounded norm of the weight says."""
+    """An optimizer whose steps are as long as the bounded norm of the weight."""
 
     _rates = Optimizer._rates
 

@@ -112,7 +112,7 @@ class Updater:
 
     @staticmethod
     def _separately(rows: list[tuple]) -> float:
-        """Returns how many updates of these weights go one by one before they are one program, which takes long to
+        """Returns the number of updates of these weights one by one, before they are one program, which takes long to
         compile.
 
         Always, where weights are so large that calls take no time; never on an accelerator, whose launches do, and in
@@ -208,7 +208,7 @@ def get_updater(optimizer: Optimizer) -> Updater:
 
 
 def _check_state(key: Key, state: object) -> None:
-    """Refuses what no optimizer keeps for a parameter."""
+    """Refuses a value that is not the state of a parameter."""
     parts = state if isinstance(state, list | tuple) else state.values() if isinstance(state, dict) else ()
     for part in parts:
         _check_state(key, part)

@@ -103,7 +103,7 @@ class _Rewriting:
         self.known, self.eqns = known, []
         self.values: dict[Var, _Value] = {}
 
-    # ------------------------------------------------------------ what equations read
+    # ------------------------------------------------------------ operands of equations
     def is_turned(self, atom: Atom) -> bool:
         """Returns whether a value was computed with channels last."""
         value = None if isinstance(atom, Literal) else self.values[atom]
@@ -146,7 +146,7 @@ class _Rewriting:
     def read(self, atoms: Sequence[Atom], turned: Sequence[bool]) -> list[Atom]:
         return [self.turned(v) if t else self.plain(v) for v, t in zip(atoms, turned, strict=True)]
 
-    # ------------------------------------------------------------ what they make
+    # ------------------------------------------------------------ results of equations
     def emit(self, eqn: JaxprEqn, read: Sequence[Atom], turned: Sequence[bool], **params: Any) -> bool:
         """Adds an equation; `turned`: which of its results have channels last now."""
         outvars = []

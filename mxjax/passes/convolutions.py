@@ -26,7 +26,7 @@ from ..ops.by_device import MOST_KERNEL
 from .onednn import by_onednn, laid, last, may_compute, product_of_rows
 from .rewriting import each_equation
 
-__all__ = ["TOLD", "computed_by_library", "with_fast_convolutions"]
+__all__ = ["CONVOLUTION_PARAMS", "computed_by_library", "with_fast_convolutions"]
 
 _LEAST = 20_000_000  # multiplications per sample; below that, the steps of a loop are too short for two threads
 _LEAST_SPACE, _MOST_KERNEL = 400, 64  # fewer positions: the loop is not faster; more elements: too many windows
@@ -37,8 +37,8 @@ _MOST_PHASES = 9  # with more, one convolution computes all phases
 _FEW_GROUPS = 8  # convolutions that are compiled one by one
 _MOST_WINDOWS = 1 << 26  # elements of the windows of one sample
 _FEW_ROWS = 2  # rows per filter up to which all windows take about as much memory as the result
-TOLD = ("dimension_numbers", "window_strides", "padding", "lhs_dilation", "rhs_dilation", "feature_group_count",
-        "batch_group_count")
+CONVOLUTION_PARAMS = ("dimension_numbers", "window_strides", "padding", "lhs_dilation", "rhs_dilation",
+                      "feature_group_count", "batch_group_count")
 Numbers = tuple[int, ...]
 
 
@@ -71,7 +71,7 @@ def _fast(eqn: JaxprEqn, library: bool) -> JaxprEqn | None:
         form = _each_group
     if form is None:
         return None
-    params = tuple((name, eqn.params[name]) for name in TOLD)
+    params = tuple((name, eqn.params[name]) for name in CONVOLUTION_PARAMS)
     avals = [aval_of(v) for v in (*eqn.invars, *eqn.outvars)]
     call = equation_of(form, *[aval.shape for aval in avals], avals[-1].dtype, params)
     return call.replace(invars=eqn.invars, outvars=eqn.outvars, source_info=eqn.source_info)

@@ -21,7 +21,7 @@ from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 
 from .._xla.capacity import LOOPS
 from .._xla.tracing import aval_of
-from .convolutions import TOLD, computed_by_library
+from .convolutions import CONVOLUTION_PARAMS, computed_by_library
 from .onednn import by_onednn, in_no_file, is_convolution
 from .rewriting import called
 
@@ -31,7 +31,7 @@ _MOST = 6  # operators after a convolution that are examined
 Atom = Any  # a variable or a literal
 
 
-# ------------------------------------------------------------ convolutions with what follows them
+# ------------------------------------------------------------ convolutions with their epilogues
 def with_epilogues(closed: ClosedJaxpr) -> ClosedJaxpr:
     """Returns a program whose convolutions include the element-wise operations after them; programs of training are
     unchanged."""
@@ -160,7 +160,7 @@ class _Chain(NamedTuple):
         """Returns the convolution with these operations."""
         data, weight = eqn.invars
         images = [] if self.image is None else [self.image]
-        params = tuple((name, eqn.params[name]) for name in TOLD)
+        params = tuple((name, eqn.params[name]) for name in CONVOLUTION_PARAMS)
         jaxpr = fused(tuple(self.steps), self.image is not None, self.clips, aval_of(data).shape,
                        aval_of(weight).shape, tuple([aval_of(v).shape for v in self.vectors]),
                        aval_of(self.last).shape, params)
@@ -271,7 +271,7 @@ def fused(steps: tuple, adds: bool, clips: bool, data: tuple, weight: tuple, vec
     return jax.make_jaxpr(function)(*[jax.ShapeDtypeStruct(s, np.float32) for s in shapes]).jaxpr
 
 
-# ------------------------------------------------------------ what is made of weights alone
+# ------------------------------------------------------------ values of weights only
 class Split(NamedTuple):
     """A program in two parts: `before`, of the arguments at `places`; `rest`, of those at `others` and the results of
     `before`."""

@@ -72,12 +72,12 @@ class AutoLayout:
     def _compiled(self, args: Sequence[Any]) -> tuple[Callable[..., tuple], dict[int, Format]]:
         """Returns the program for the devices of these arguments, and the formats of the arrays that it overwrites."""
         shardings = [a.sharding if isinstance(a, jax.Array) else None for a in args]
-        told = [jax.ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) if i in self._follows else a
+        avals = [jax.ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) if i in self._follows else a
                 for i, a in enumerate(args)]
         made = self._results or [shardings[self._place]] * self._made
         return compile_laid(self._follows, shardings, made, lambda i: preferred(args[i].shape), lambda before, after:
                             self._compile(jax.jit(self._function, donate_argnums=tuple(self._follows),
-                                                  in_shardings=before, out_shardings=after).trace(*told).lower()))
+                                                  in_shardings=before, out_shardings=after).trace(*avals).lower()))
 
 
 def compile_laid(follows: Mapping[int, int], given: Sequence[Any], made: Sequence[Any], layout: Callable[[int], Any],

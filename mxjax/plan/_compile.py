@@ -28,7 +28,7 @@ def main(request: str, result: str) -> None:
     from mxjax.passes.layouts import compile_laid, preferred
     try:
         devices = topologies.get_topology_desc(platform=job["platform"], **job["topology"]).devices
-    except Exception as error:  # noqa: BLE001  whatever a plugin that is missing, or of another version, says
+    except Exception as error:  # noqa: BLE001  any error of a plugin that is missing or of another version
         Path(result).write_text(json.dumps({"missing": f"{type(error).__name__}: {error}"}), encoding="utf-8")
         return
     exported = export.deserialize(bytearray(Path(job["program"]).read_bytes()))
@@ -47,7 +47,7 @@ def main(request: str, result: str) -> None:
     try:
         compiled, _ = compile_laid(dict(job["follows"]), arguments, results,
                                    lambda i: preferred(exported.in_avals[i].shape), compile)
-    except Exception as error:  # noqa: BLE001  what XLA refuses
+    except Exception as error:  # noqa: BLE001  any error of XLA
         Path(result).write_text(json.dumps({"refused": f"{type(error).__name__}: {error}"}), encoding="utf-8")
         return
     memory = compiled.memory_analysis()

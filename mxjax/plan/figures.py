@@ -134,19 +134,19 @@ class _Program:
             which = next((c for c in _COLLECTIVES if one.operation in (c, f"{c}-start")), None)
             channel = re.search(r"channel_id=(\d+)", one.rest)
             if which is not None and (channel is None or channel[1] not in self._channels):
-                self._channels |= {channel[1]} if channel else set()  # one may be told in several stages
+                self._channels |= {channel[1]} if channel else set()  # one channel may have several stages
                 count, size = cost.collectives[which]
                 cost.collectives[which] = [count + 1, size + sum(self._bytes(types.get(i, ""), True)
                                                                  for i in one.inputs)]
-            for part in one.attribute("calls"):  # what a launch does beside its computation
+            for part in one.attribute("calls"):  # collectives inside a fused launch
                 cost.add(_Cost(collectives=self.cost(part).collectives), 1)
         return cost
 
     def _trips(self, loop: _Instruction) -> int:
-        """Returns how often a loop runs: as told, or what its condition compares with; once where neither is there."""
-        told = re.search(r'"known_trip_count":\{"n":"(\d+)"', loop.rest)
-        if told:
-            return int(told[1])
+        """Returns how often a loop runs: by XLA's trip count, else by what its condition compares with, else once."""
+        trip_count = re.search(r'"known_trip_count":\{"n":"(\d+)"', loop.rest)
+        if trip_count:
+            return int(trip_count[1])
         compared = [one.rest for name in loop.attribute("condition") for one in self.parts.get(name, ())
                     if one.operation == "constant" and one.kind.startswith("s32[]")]
         return max([int(match[1]) for rest in compared if (match := re.match(r"(\d+)\)", rest))], default=1)
@@ -211,7 +211,7 @@ def _waited_for(one: _Instruction) -> _Instruction:
 def _users(inner: list[_Instruction], start: str) -> Iterator[tuple[_Instruction, str]]:
     """Returns the readers of a value in a fusion, and its name there: its own, or that of another form of it."""
     names = {start}
-    for one in inner:  # each after what it reads
+    for one in inner:  # each after its operands
         for name in one.inputs:
             if name in names:
                 if one.operation in ("bitcast", "reshape") and not one.root:

@@ -12,14 +12,14 @@ __all__ = ["largest"]
 _TRIES = 8  # compilations
 
 
-def largest(plan: Callable[[int], Plan], first: int, unit: int, told: Callable[[Plan], None] | None = None) -> Plan:
+def largest(plan: Callable[[int], Plan], first: int, unit: int, report: Callable[[Plan], None] | None = None) -> Plan:
     """Finds the plan of the largest batch that fits, to within about 2 %. Memory grows nearly linearly with the batch.
 
     Args:
         plan: function that plans a batch size.
         first: batch size to start with.
         unit: batch sizes are multiples of this number.
-        told: function that is called with each plan.
+        report: function that is called with each plan.
 
     Raises:
         MXNetError: not even a batch of one unit fits.
@@ -29,8 +29,8 @@ def largest(plan: Callable[[int], Plan], first: int, unit: int, told: Callable[[
     def ask(batch: int) -> Plan:
         if batch not in known:
             known[batch] = plan(batch)
-            if told is not None:
-                told(known[batch])
+            if report is not None:
+                report(known[batch])
         return known[batch]
     ask(max(first // unit, 1) * unit)
     ask(2 * max(first // unit, 1) * unit)
@@ -47,7 +47,7 @@ def largest(plan: Callable[[int], Plan], first: int, unit: int, told: Callable[[
 
 
 def _guess(known: dict[int, Plan], fit: int, no: int | None, unit: int) -> int:
-    """Returns where the line through the two nearest plans meets the memory; within what is known to fit and not to."""
+    """Returns where the line through the two nearest plans meets the memory, within the known bounds."""
     near = sorted(known, key=lambda b: abs(known[b].memory["total"] - known[b].memory["available"]))[:2]
     (a, x), (b, y) = ((n, known[n].memory["total"]) for n in near)
     slope = max((y - x) / (b - a), 1e-9)

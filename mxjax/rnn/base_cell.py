@@ -195,9 +195,9 @@ class BaseRNNCell:
 
 
 class _GatedCell(BaseRNNCell):
-    """A cell whose gates are made from two projections, of the input and of the last output.
+    """A cell whose gates are computed from two projections, of the input and of the last output.
 
-    A subclass gives the projections (`_project`) and, by one of the classes below, what becomes of them (`_combine`).
+    A subclass defines the projections (`_project`) and, by one of the classes below, their combination (`_combine`).
     """
 
     _num_states = 1

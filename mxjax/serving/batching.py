@@ -30,7 +30,7 @@ class TooLate(MXNetError):
 
 
 class _Request:
-    """A request that waits: what it asks, and the future of its answer."""
+    """A waiting request: its inputs and the future of its answer."""
 
     __slots__ = ("inputs", "rows", "signature", "answer", "since")
 

@@ -135,7 +135,7 @@ class Served:
         self._values = {n: v.as_in_context(self._ctx) for n, v in params.items()}
         self._order = symbol.list_inputs()
 
-    # ------------------------------------------------------------ what clients ask
+    # ------------------------------------------------------------ requests of clients
     @property
     def inputs(self) -> list[dict[str, Any]]:
         """Returns name, dtype and shape of each input; -1 is any length, [-1] an unknown shape."""

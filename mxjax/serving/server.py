@@ -56,7 +56,7 @@ GRPC_METHODS = ("ServerLive", "ServerReady", "ServerMetadata", "ModelReady", "Mo
                 "RepositoryModelLoad", "RepositoryModelUnload")
 GRPC_SERVICER = f"{__name__}.add_to_grpc"
 add_to_grpc = _grpc_services.add_GRPCInferenceServiceServicer_to_server
-# Ray pickles messages for other processes, and kserve's name a module by which nobody finds them
+# Ray pickles messages for other processes, and kserve's name a module that cannot be imported
 sys.modules.setdefault(_messages.ServerLiveRequest.__module__, _messages)
 _log = logging.getLogger("mxjax.serving")
 _WHICH = ["model", "version"]
@@ -67,7 +67,7 @@ _FILLED = Counter("mxjax_filled_rows", "padding rows in batches", _WHICH)
 _WAITING = Gauge("mxjax_waiting_requests", "requests that wait", _WHICH)
 _REFUSED = Counter("mxjax_refused_requests", "requests rejected or abandoned", [*_WHICH, "why"])
 _COMPILED = Gauge("mxjax_compiled_forms", "compiled input shapes and dtypes", _WHICH)
-# the version that the request at hand asks for: kserve's endpoints know no versions
+# the version of the current request, since kserve's endpoints have no versions
 _VERSION: contextvars.ContextVar[str] = contextvars.ContextVar("version", default="")
 
 
@@ -278,10 +278,10 @@ class NotAllowed(MXNetError):
 
 
 class _Extension(ModelRepositoryExtension):
-    """Loads and unloads models, one after the other. A request names a model, and never where its files are.
+    """Loads and unloads models, one after the other. A request names a model, never its files.
 
     Args:
-        plane: it knows the models.
+        plane: data plane with the models.
         loaders: by name of a model, a function that reads its files and returns its versions; None: nothing is loaded.
         limits: of the models.
     """
@@ -492,8 +492,8 @@ def _refusals_of_grpc() -> Iterator[None]:
 class _Edge:
     """Checks each HTTP request before kserve reads it, and completes its response.
 
-    Requests of more than so many bytes are refused, whether they say their length or not. A body without a type is
-    JSON, and so is what `curl -d` calls a form. A version is taken out of the path. When the service is about to end,
+    Requests of more than so many bytes are refused, with or without a declared length. A body without a type is
+    JSON, as is a form of `curl -d`. A version is taken out of the path. When the service is about to end,
     responses close the connection.
     """
 

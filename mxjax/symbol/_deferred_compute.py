@@ -1,4 +1,4 @@
-"""`mx._deferred_compute`: MXNet 2's names of what is in `_recorder.py`."""
+"""`mx._deferred_compute`: MXNet 2's names for `_recorder.py`."""
 
 from ._recorder import clear, get_symbol, set_variable
 from ._recorder import is_recording as is_deferred_compute

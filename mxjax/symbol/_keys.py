@@ -14,7 +14,7 @@ from ..graph.node import Entry
 _CURE = ("write F.slice_axis(x, axis=0, begin=0, end=1), F.slice, F.take or F.reverse (F.split gives the rows one by "
          "one), or do not hybridize()")
 _ONE = f"A Symbol of one output cannot be sliced as an NDArray: in hybrid_forward {_CURE}"
-_COUNTS = frozenset(["num_outputs", "sections"])  # parameters that say how many outputs there are
+_COUNTS = frozenset(["num_outputs", "sections"])  # parameters that determine the number of outputs
 
 
 class ArrayScope(_Scope):

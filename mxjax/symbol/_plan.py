@@ -30,8 +30,8 @@ _FIRST = 32  # where the search for the largest batch begins
 
 def plan_of(symbol: Symbol, on: str, shapes: Mapping[str, Sequence[int]], *, train: str | None = None,
             dtype: DTypeLike = "float32", types: Mapping[str, Any] | None = None, batch: int | str | None = None,
-            told: Callable[[Plan], None] | None = None) -> Plan:
-    """See `Symbol.plan`; `types`: of inputs that have another dtype; `told` is told each plan of a search."""
+            report: Callable[[Plan], None] | None = None) -> Plan:
+    """See `Symbol.plan`; `types`: of inputs that have another dtype; `report` is called with each plan of a search."""
     if train is not None and train not in _UPDATES:
         raise MXNetError(f"plan: train={train!r} must be one of {', '.join(_UPDATES)}, or None")
     if not shapes:
@@ -48,7 +48,7 @@ def plan_of(symbol: Symbol, on: str, shapes: Mapping[str, Sequence[int]], *, tra
         sized = {n: tuple(s) if length is None else (length, *s[1:]) for n, s in shapes.items()}
         return _plan(symbol, on, sized, dtypes, train, np_dtype(dtype))
     if batch == "largest":
-        return largest(of, _FIRST, target(on).count, told)
+        return largest(of, _FIRST, target(on).count, report)
     return of(int(batch) if batch is not None else None)
 
 
@@ -101,7 +101,7 @@ def _plan(symbol: Symbol, on: str, shapes: dict[str, tuple[int, ...]], dtypes: d
 
 def _structs(symbol: Symbol, shapes: dict[str, tuple[int, ...]], dtypes: dict[str, np.dtype],
              dtype: np.dtype) -> dict[str, dict[str, Any]]:
-    """Shapes and dtypes of all arguments: parameters, auxiliary states, and inputs: what was given, and labels."""
+    """Returns shapes and dtypes of all arguments: parameters, auxiliary states, and inputs (given ones and labels)."""
     result, _, states = symbol.infer_shape_partial(**shapes)
     args, aux = symbol.list_arguments(), symbol.list_auxiliary_states()
     missing = [n for n, s in zip((*args, *aux), (*(result or ()), *(states or ())), strict=False) if not s or 0 in s]

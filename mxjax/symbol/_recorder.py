@@ -46,7 +46,7 @@ _INDEX = "The type of indexing used is not supported in HybridBlock"
 
 
 _numbers = itertools.count()  # of nodes
-in_loops: dict[str, Callable[..., Any]] = {}  # what notes control flow, by name
+in_loops: dict[str, Callable[..., Any]] = {}  # functions that record control flow, by name
 
 
 class Later:

@@ -146,7 +146,7 @@ def cond(pred: Symbol, then_func: Callable[[], Any], else_func: Callable[[], Any
 
 
 class _Body(AttrScope):
-    """A graph being made: what is made inside the `with` block belongs to it, the rest becomes its inputs.
+    """A graph under construction: nodes created inside the `with` block belong to it, others become its inputs.
 
     After `close`: symbol, the graph; inputs, for each of its inputs the outer entry that it stands for, and the number
     of the argument of the body that it is, or None.
@@ -162,7 +162,7 @@ class _Body(AttrScope):
         super().__init__(**{_MARK: self.name})
 
     def variables(self, symbols: Sequence[Symbol]) -> list[Symbol]:
-        """Variables for what the body is called with."""
+        """Returns variables for the arguments of the body."""
         variables = []
         for symbol in symbols:
             node, output = symbol.handle[0]

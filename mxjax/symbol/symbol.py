@@ -44,13 +44,13 @@ else:
 __all__ = ["Group", "Symbol", "Variable", "fromjson", "load", "load_json", "var"]
 
 
-class _Flavours:
+class _NumpySymbol:
     """The class of symbols with NumPy's semantics, `mx.sym.np._Symbol`, which sets it."""
 
-    numpy: type
+    cls: type
 
 
-flavours = _Flavours()
+numpy_symbol = _NumpySymbol()
 
 
 # arrays of variables: in order, or by name; None where there is none
@@ -548,7 +548,7 @@ class Symbol(_Base):
 
     def as_np_ndarray(self) -> Symbol:
         """The same outputs as a symbol with NumPy's semantics."""
-        return flavours.numpy(self._outputs)
+        return numpy_symbol.cls(self._outputs)
 
     def as_nd_ndarray(self) -> Symbol:
         """The symbol itself."""
@@ -601,7 +601,7 @@ def _moved(entry: Entry, copied: dict[int, Node], mapping: dict[str, Entry]) -> 
 
 
 def _internal_shape(shape: tuple) -> tuple | None:
-    """None marks what is unknown: () and 0, or under NumPy semantics -1."""
+    """Returns a shape with None for unknown parts: () and 0, or -1 under NumPy semantics."""
     if is_np_shape():
         return tuple(None if n is None or n < 0 else int(n) for n in shape)
     return tuple(None if n is None or n <= 0 else int(n) for n in shape) or None
@@ -772,7 +772,7 @@ def apply(op_name: str, hint: str, inputs: Sequence[Symbol], params: dict[str, A
     node.applied()
     cls = next((type(s) for s in [*inputs, *named.values()] if type(s) is not Symbol), Symbol)
     if cls is Symbol and op_name.startswith("_np"):
-        cls = flavours.numpy
+        cls = numpy_symbol.cls
     return cls([(node, i) for i in range(node.num_visible)])
 
 
@@ -789,9 +789,9 @@ def _text(op: registry.Op, key: str, value: object, canonical: dict[str, Any]) -
 
 
 def _numbered(op: registry.Op, entries: list[Entry], named: dict[str, Symbol], stated: Any) -> list[Entry | None]:
-    """Inputs of an operator of any number of them, by position and as arg0, arg1, ...; None if one is missing.
+    """Returns the inputs of a variadic operator, by position and as arg0, arg1, ...; None if one is missing.
 
-    stated: how many the user says there are, if at all.
+    stated: the number of inputs if the user passes it.
     """
     if stated is not None and not (str(stated).isdecimal() and int(stated) <= MOST):
         raise MXNetError(f"operator {op.name}: {op.variadic}={stated!r} is not a valid number of inputs")

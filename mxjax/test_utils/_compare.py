@@ -187,7 +187,7 @@ def _compare_optimizers(opt1: Optimizer, opt2: Optimizer, shape: Any, dtype: DTy
             grads.append(nd.random.uniform(shape=s, ctx=default_context(), dtype=dtype))
         else:
             grads.append(rand_ndarray(s, g_stype, density=0.3, dtype=dtype))
-    dense = [[a.tostype("default") for a in arrays] for arrays in (weights, grads)]  # what the reference gets
+    dense = [[a.tostype("default") for a in arrays] for arrays in (weights, grads)]  # arguments of the reference
     states = [[o.create_state_multi_precision(i, w) for i, w in enumerate(own)]
               for o, own in ((opt1, dense[0]), (opt2, weights))]
     if compare_states:

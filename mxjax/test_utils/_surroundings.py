@@ -62,7 +62,7 @@ def discard_stderr() -> Iterator[None]:
 
 
 class _Described(Protocol):
-    """An iterator that tells what its batches are."""
+    """An iterator with descriptions of its batches."""
 
     batch_size: int
 

@@ -57,12 +57,12 @@ def expected(model: Model, values: Inputs) -> list[np.ndarray]:
 
 
 def compared(wanted: list[np.ndarray], results: list[np.ndarray], what: str) -> tuple[str, bool]:
-    """Compares the outputs of mxjax with those of something else.
+    """Compares the outputs of mxjax with those of another program.
 
     Args:
         wanted: mxjax's.
         results: the others.
-        what: the something else, in words.
+        what: name of the other program for messages.
 
     Returns:
         The text to print, and whether they agree.
@@ -94,12 +94,12 @@ def may_be_open(model: Model) -> bool:
 
 
 def measured(model: Model, run: Run, what: str, is_open: bool) -> tuple[str, bool]:
-    """Runs a converted model beside mxjax.
+    """Runs a converted model and compares its outputs with mxjax's.
 
     Args:
         model: the checkpoint.
         run: runs the converted one.
-        what: the converted one, in words.
+        what: name of the converted model for messages.
         is_open: it takes first axes of any length: another one is tried, too.
 
     Returns:

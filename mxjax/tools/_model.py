@@ -1,4 +1,4 @@
-"""What the commands on saved models share: their arguments, and the model as a JAX function."""
+"""Shared parts of the commands on saved models: their arguments, and the model as a JAX function."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def import_code(texts: list[str]) -> None:
-    """Imports what `--import` names, such as operators of one's own; `import mxnet` means mxjax there.
+    """Imports the modules of `--import`, such as custom operators; `import mxnet` imports mxjax there.
 
     Args:
         texts: names of modules, or files of Python.

@@ -88,7 +88,7 @@ def write(model: Model, folder: str, batch: str) -> tuple[str, bool]:
         batch: as for `written`.
 
     Returns:
-        What to print, and whether the outputs agree.
+        Text to print, and whether the outputs agree.
 
     Raises:
         MXNetError: TensorFlow is missing or cannot run the program, or the folder holds something else.

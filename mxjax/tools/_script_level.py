@@ -1,4 +1,4 @@
-"""Which level of MXNet's API a script speaks, by what only one of them has."""
+"""The level of MXNet's API that a script uses, by names that only one level has."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Signs:
         elif "forward" in methods and any(base in _BLOCKS for base in bases):
             self._seen[2].append(_Sign(node.lineno, "forward of a HybridBlock"))
 
-    def told(self) -> _Sign | None:
+    def advice(self) -> _Sign | None:
         """Returns the first sign that the script speaks another level than this process, with advice; else None."""
         speaks = current()
         other, own = self._seen[3 - speaks], self._seen[speaks]

@@ -1,4 +1,4 @@
-"""Scripts and notebooks as texts: which there are, what they say, names in those that do not parse."""
+"""Scripts and notebooks as texts: finds and reads them, and finds names in those that do not parse."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""`python -m mxjax alias [status | install | remove]`: a distribution named `mxnet`, by which an environment has mxjax.
+"""`python -m mxjax alias [status | install | remove]`: a distribution named `mxnet` that stands for mxjax.
 
-It is what `packaging/mxnet` builds, written without building, pip or network: the module and a `.dist-info` with the
+It equals the build of `packaging/mxnet`, without building, pip or network: the module and a `.dist-info` with the
 list of its files, so that `pip uninstall mxnet` and `importlib.metadata` know it.
 """
 
@@ -27,7 +27,7 @@ from ..base import MXNetError
 
 __all__ = ["VERSION", "VERSIONS", "Installed", "add_arguments", "install", "installed", "main", "remove"]
 
-# by level of the API; the last number counts what the stand-in itself has been
+# by level of the API; the last number is the version of the stand-in itself
 VERSIONS = {api: f"{version}+mxjax.1" for api, version in level.VERSIONS.items()}
 VERSION = VERSIONS[1]
 _OURS = "+mxjax."
@@ -38,7 +38,7 @@ _MODULES = {"mxnet/__init__.py": _STAND_IN / "mxnet" / "__init__.py",
             "mxnet_predict.py": _FOR_CHILDREN / "mxnet_predict.py"}
 _AT_START = _STAND_IN / "_mxnet_finder.pth"
 DIST_INFO = {api: f"mxnet-{version}.dist-info" for api, version in VERSIONS.items()}
-_CHOICE = b"install_mxnet_alias()"  # in the module's text, and what it says for MXNet 2
+_CHOICE = b"install_mxnet_alias()"  # in the module's text, replaced for MXNet 2
 _CHOICE_2 = b'install_mxnet_alias(api=int(__import__("os").environ.get("MXJAX_API") or 2))'
 
 
@@ -113,7 +113,7 @@ def install(target: str | os.PathLike[str] | None = None, force: bool = False, a
     Args:
         target: a folder for `PYTHONPATH`; by default the environment of this Python.
         force: also where another `mxnet` is installed. One in the same folder is removed, file by file of its own list.
-        api: 1 or 2, the level of MXNet's API that its processes speak where `MXJAX_API` does not say otherwise; by
+        api: 1 or 2, the level of MXNet's API in its processes unless `MXJAX_API` sets another; by
             default that of this process.
 
     Raises:
@@ -152,7 +152,7 @@ def install(target: str | os.PathLike[str] | None = None, force: bool = False, a
 
 
 def remove(target: str | os.PathLike[str] | None = None) -> list[Installed]:
-    """Removes the stand-in from an environment, or from a folder; returns what was there of it.
+    """Removes the stand-in from an environment, or from a folder; returns its removed files.
 
     Raises:
         MXNetError: the system refuses.
@@ -191,7 +191,7 @@ def _searched(target: str | os.PathLike[str] | None) -> list[pathlib.Path]:
     """The folders to look into, in Python's order."""
     if target is not None:
         return [_folder(target)]
-    here = pathlib.Path.cwd()  # where `python -m` looks first, and what is there is not installed
+    here = pathlib.Path.cwd()  # `python -m` imports from here first, and packages here are not installed
     folders = dict.fromkeys(pathlib.Path(path).resolve() for path in sys.path if path)
     folders.setdefault(_folder(None))
     return [folder for folder in folders if folder not in (here, _FOR_CHILDREN.resolve()) and folder.is_dir()]
@@ -203,7 +203,7 @@ def _system_has_it() -> bool:
 
 
 def _is_empty(path: pathlib.Path) -> bool:
-    """True for a folder without files, but for what Python has compiled."""
+    """Returns whether a folder has no files except compiled Python modules."""
     return path.is_dir() and {entry.name for entry in path.iterdir()} <= {"__pycache__"}
 
 
@@ -213,7 +213,7 @@ def _module(api: int, name: str = "mxnet/__init__.py") -> bytes:
 
 
 def _contents(api: int) -> dict[str, bytes]:
-    """The stand-in's files by their paths: those first by which it can be removed, and last what is imported."""
+    """Returns the stand-in's files by path: first those needed for its removal, last the imported module."""
     info = DIST_INFO[api]
     modules = {name: _module(api, name) for name in sorted(_MODULES, reverse=True)}
     rest = {
@@ -239,7 +239,7 @@ def _files(one: Installed) -> Iterator[str]:
 
 
 def _delete(folder: pathlib.Path, names: Iterable[str]) -> None:
-    """Removes files, the last first, what Python has compiled of them, and the folders that are empty then."""
+    """Removes files, the last first, their compiled modules, and folders that become empty."""
     prefix = pathlib.Path(sys.prefix).resolve()  # scripts are beside the folder of modules, and in the environment
     root = prefix if folder.is_relative_to(prefix) else folder
     parents = set()
@@ -258,7 +258,7 @@ def _delete(folder: pathlib.Path, names: Iterable[str]) -> None:
 
 @contextlib.contextmanager
 def _writing(folder: pathlib.Path) -> Iterator[None]:
-    """A block that changes an environment; says what to do where that may not be."""
+    """A block that changes an environment; its error names the remedy if that is not permitted."""
     try:
         with refusals(f"cannot change {folder}"):
             yield

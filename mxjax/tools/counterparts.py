@@ -1,6 +1,6 @@
-"""What replaces a name of MXNet's in JAX, flax or optax, and in PyTorch.
+"""Counterparts of MXNet's names in JAX, flax or optax, and in PyTorch.
 
-A table written by hand (`counterparts.txt`), and behind it what `convert` writes for operators that are one formula.
+A table written by hand (`counterparts.txt`), and then the source that `convert` writes for operators of one formula.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["Counterpart", "find", "table"]
 
 
 class Counterpart(NamedTuple):
-    """Names or formulas that stand for one of MXNet's; `note`: what to know when you change over."""
+    """Names or formulas that replace one of MXNet's; `note`: differences that matter when you change over."""
 
     jax: str
     torch: str
@@ -61,12 +61,12 @@ def table() -> dict[str, Counterpart]:
 
 
 def _words(text: str) -> list[str]:
-    """Names apart; what stands in parentheses is one."""
+    """Splits names; text in parentheses is one."""
     return re.findall(r"\([^)]*\)|\S+", text)
 
 
 def find(name: str) -> Counterpart | None:
-    """Returns what replaces a name such as "nd.softmax" or "gluon.nn.Dense", None where nothing is known.
+    """Returns the counterpart of a name such as "nd.softmax" or "gluon.nn.Dense", None if there is none.
 
     Example:
         >>> find("sym.FullyConnected").torch
@@ -97,7 +97,7 @@ def _of_operator(module: str, last: str) -> Counterpart | None:
 
 @functools.cache
 def _by_operator() -> dict[registry.Op, Counterpart]:
-    """The table by operator: an alias has what its main name has."""
+    """Returns the table by operator: an alias has the entry of its main name."""
     result: dict[registry.Op, Counterpart] = {}
     for name, counterpart in table().items():
         module, _, last = name.rpartition(".")

@@ -1,4 +1,4 @@
-"""`python -m mxjax doctor script.py|notebook.ipynb|FOLDER|MODEL-symbol.json ...`: what a script will meet here.
+"""`python -m mxjax doctor script.py|notebook.ipynb|FOLDER|MODEL-symbol.json ...`: checks scripts before they run.
 
 Nothing is run. Of scripts and of notebooks' cells every name of MXNet's is looked up; what is missing, raises, differs
 from MXNet, needs an extra, or is slow on compiled arrays is listed with its line, and where a script is for another
@@ -32,14 +32,14 @@ from ._sources import cells, decoded, names_in, scripts_in
 __all__ = ["Finding", "Use", "add_arguments", "examine", "main", "uses"]
 
 
-_Placed = ast.stmt | ast.expr  # what has a line
+_Placed = ast.stmt | ast.expr  # nodes with a line
 
 
 class Finding(NamedTuple):
-    """Something to know.
+    """A finding.
 
     kind: "missing", "raises", "differs", "extra", "slow", "level" of a script of the other MXNet, or "unread" of a file
-    that is none; page: where more is said.
+    that is none; page: page of the documentation.
     """
 
     file: str
@@ -50,7 +50,7 @@ class Finding(NamedTuple):
 
 
 class Use(NamedTuple):
-    """A name of MXNet's in a script, without "mx.", and what replaces it; methods begin with a point."""
+    """A name of MXNet's in a script, without "mx.", and its counterpart; methods begin with a point."""
 
     file: str
     line: int
@@ -191,7 +191,7 @@ def examine(path: Path) -> list[Finding]:
 
 # ---------------------------------------------------------------- scripts
 class _Script(ast.NodeVisitor):
-    """Looks names up: which of a script's are MXNet's, by what they were imported as."""
+    """Finds the names of MXNet in a script, by its imports."""
 
     def __init__(self, file: str) -> None:
         self.file, self.found = file, []
@@ -201,7 +201,7 @@ class _Script(ast.NodeVisitor):
         self._signs = Signs()
 
     def examine(self, text: str) -> None:
-        """Adds what is to be known of a text; one that Python 3 does not parse is searched for names all the same."""
+        """Adds the findings of a text; one that Python 3 does not parse is also searched for names."""
         try:
             self.visit(ast.parse(text))
         except (SyntaxError, ValueError) as error:  # ValueError: null bytes
@@ -212,7 +212,7 @@ class _Script(ast.NodeVisitor):
 
     def tell_level(self) -> None:
         """Adds that the script speaks the other level of MXNet's API, where it does."""
-        sign = self._signs.told()
+        sign = self._signs.advice()
         if sign is not None:
             self.found.append(Finding(self.file, sign.line, "level", sign.text, "mxnet-2"))
 

@@ -1,10 +1,10 @@
-"""`python -m mxjax im2rec`: image lists, and record files made of them, with the options of MXNet's tools/im2rec.py.
+"""`python -m mxjax im2rec`: image lists and record files from them, with the options of MXNet's tools/im2rec.py.
 
     python -m mxjax im2rec --list --recursive --train-ratio 0.9 data/flowers pictures/   # data/flowers_train.lst ...
     python -m mxjax im2rec --resize 256 --num-thread 4 data/flowers pictures/            # .rec and .idx for each list
 
 A list has a line for each picture: number, label (or several), path, with tabs between. Pictures are decoded and
-packed by several processes and written in the list's order. What cannot be read is reported, left out and listed in a
+packed by several processes and written in the list's order. An unreadable image is reported, left out and listed in a
 `.bad` file. An interrupted run goes on where it stopped (`--resume`).
 """
 
@@ -101,7 +101,7 @@ def make_lists(prefix: str, items: list[Item], *, chunks: int, train_ratio: floa
         prefix: beginning of the paths; followed by the number of the chunk and by _train, _val, _test.
         items: the pictures.
         chunks: number of equal parts, each with its lists.
-        train_ratio, test_ratio: parts for training and test; what is left is for validation.
+        train_ratio, test_ratio: parts for training and test; the rest is for validation.
         shuffle: mix the items (always in the same way).
 
     Raises:
@@ -131,7 +131,7 @@ def make_lists(prefix: str, items: list[Item], *, chunks: int, train_ratio: floa
 
 # -------------------------------------------------------------------- packing
 def _packed(options: dict[str, Any], item: Item) -> tuple[bytes | None, str]:
-    """A picture's record, or None and what is wrong with it. Runs in a worker process."""
+    """Returns an image's record, or None and the error. Runs in a worker process."""
     path = os.path.join(options["root"], item.path)
     first, *more = item.labels
     header = IRHeader(0, [first, *more] if more and options["pack_label"] else first, item.number, 0)
@@ -158,7 +158,7 @@ def _packed(options: dict[str, Any], item: Item) -> tuple[bytes | None, str]:
 
 
 class _State:
-    """The progress of a packing: a small file beside the record file, gone when all is done."""
+    """The progress of a packing: a small file beside the record file, removed when all is done."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -178,7 +178,7 @@ class _State:
 def pack(list_path: str, root: str, *, num_thread: int = 1, resize: int = 0, center_crop: bool = False,
          quality: int = 95, color: int = 1, encoding: str = ".jpg", pass_through: bool = False,
          pack_label: bool = False, resume: bool = False, progress: bool = True) -> tuple[int, list[str]]:
-    """Makes the .rec and .idx files of a list.
+    """Writes the .rec and .idx files of a list.
 
     They are begun anew and grow while packing, so that an interrupted run can go on with them.
 
@@ -193,11 +193,11 @@ def pack(list_path: str, root: str, *, num_thread: int = 1, resize: int = 0, cen
         encoding: ".jpg" or ".png".
         pass_through: pack the files as they are.
         pack_label: pack all labels of a line, not only the first.
-        resume: go on with what an interrupted run has written.
+        resume: continue the files of an interrupted run.
         progress: show how far it is.
 
     Returns:
-        How many pictures were packed (by this run), and what was left out and why.
+        Number of images packed by this run, and the omitted ones with the reasons.
 
     Raises:
         MXNetError: an option is out of range, or OpenCV is missing.
@@ -233,7 +233,7 @@ def pack(list_path: str, root: str, *, num_thread: int = 1, resize: int = 0, cen
                 records.write(record)
                 packed += 1
             if done % 256 == 0 or done == len(items):
-                for file in (records.handle, idx):  # on the disk before the state says so
+                for file in (records.handle, idx):  # on the disk before the state counts them
                     file.flush()
                     os.fsync(file.fileno())
                 state.save(done=done, rec=records.handle.tell(), idx=idx.tell(), bad=bad, options=options,
@@ -265,7 +265,7 @@ class Progress:
 
 
 def _begin(base: str, state: _State, options: dict[str, Any], count: int, resume: bool) -> tuple[int, list[str]]:
-    """Prepares the files; returns the number of items that are done, and what was left out of them."""
+    """Prepares the files; returns the number of items that are done, and the omitted ones."""
     result = state.load() if resume else None
     if result is not None:
         if result.get("options") != options or result.get("count") != count:

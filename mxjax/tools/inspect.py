@@ -1,7 +1,7 @@
 """`python -m mxjax inspect MODEL --shape data=1,3,224,224`: layers, parameters, operations and memory.
 
-Operations are what XLA counts (a multiplication and an addition are two), for one call with these shapes; memory is
-what XLA plans for the compiled program on this machine's device.
+Operations are counted by XLA (a multiplication and an addition are two), for one call with these shapes; memory is
+XLA's plan for the compiled program on this machine's device.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ place in MXNet's variables (DMLC_*); the scheduler runs in the launcher. Output 
 number. When a worker fails, the others get `--grace` seconds to end by themselves, and with `--restarts` the whole job
 is then started again; the launcher's exit status is the first failure's of the last attempt.
 
-Each job has a new secret, without which nobody can take part. Workers on this machine find it in their environment; on
+Each job has a new secret, which every process needs to join. Workers on this machine find it in their environment; on
 other hosts they read it from ssh, whose command line everybody on this machine can see.
 """
 
@@ -101,7 +101,7 @@ def _command(command: Sequence[str]) -> list[str]:
 
 @dataclasses.dataclass(frozen=True)
 class _Limits:
-    """The time that a job may take, and what happens when a process fails; see `launch`."""
+    """The time limit of a job, and its behaviour when a process fails; see `launch`."""
 
     grace: float
     timeout: float
@@ -125,10 +125,10 @@ class _Here:
         self._places: dict[tuple[str, int], tuple[str, int]] = {}
 
     def open(self) -> None:
-        """Gets what all attempts need."""
+        """Prepares the parts that all attempts share."""
 
     def prepare(self, roles: list[tuple[str, int]], give_up: Callable[[], bool]) -> str:
-        """Settles who goes where; returns the launcher's address for them."""
+        """Assigns processes to machines; returns the launcher's address for them."""
         seats: dict[str, int] = {}
         for i, (role, rank) in enumerate(roles):
             host = self._hosts[i % len(self._hosts)] if self._hosts else ""
@@ -152,7 +152,7 @@ class _Here:
         return Process(role, rank, screen, command, {**inherited, **self._kept, **own}, cores)
 
     def clear(self) -> None:
-        """Gives back what the processes had."""
+        """Releases the resources of the processes."""
 
     def close(self) -> None:
         """Gives back everything."""
@@ -180,7 +180,7 @@ def launch(command: Sequence[str], workers: int, *, servers: int = 0, hostfile: 
         ssh: the ssh command.
         cache: have workers of this machine keep compiled programs in files.
         on: "local" (this machine, or the host file's by ssh) or "ray".
-        address: of the Ray cluster: "auto", "local", host:port; without it what RAY_ADDRESS says, else a new local one.
+        address: of the Ray cluster: "auto", "local", host:port; default: RAY_ADDRESS, else a new local cluster.
 
     Raises:
         MXNetError: an argument is wrong.
@@ -282,7 +282,7 @@ def _attempt(where: Any, roles: list[tuple[str, int]], common: dict[str, str], c
 
 
 def _remote(ssh: str, host: str, own: dict[str, str], command: list[str]) -> list[str]:
-    """The command that runs another on a host, in the same folder and with the variables that matter.
+    """Returns the command that runs another on a host, in the same folder and with the relevant variables.
 
     It asks for the secret once its terminal, if it has one, shows no longer what it reads.
     """
@@ -304,7 +304,7 @@ def _watch(processes: list[Started], scheduler: Scheduler, stopped: threading.Ev
             return 130
         for process in _in_turn([p for p in running if p.code is not None], scheduler):
             running.remove(process)
-            process.signal(signal.SIGKILL)  # what it has started ends with it
+            process.signal(signal.SIGKILL)  # its children end with it
             if not process.code:
                 continue
             process.finish()
@@ -340,9 +340,9 @@ def first_failure(failed: list[Started], scheduler: Scheduler) -> int:
 
 
 def _end(processes: list[Started]) -> None:
-    """Ends what still runs: politely, then not."""
+    """Ends the remaining processes by SIGTERM, then by SIGKILL."""
     left = [p for p in processes if p.code is None]
-    for number in (signal.SIGTERM, signal.SIGKILL):  # the latter also for what those have started that end in time
+    for number in (signal.SIGTERM, signal.SIGKILL):  # the latter also for children of processes that end in time
         for process in left:
             process.signal(number)
         end = time.monotonic() + 3

@@ -32,7 +32,7 @@ class Screen:
         self._lock, self._lost = threading.Lock(), False
 
     def show(self, line: str) -> None:
-        """Writes a line. When that fails (a full disk, a reader that has gone), the job goes on unseen."""
+        """Writes a line. If that fails (a full disk, a reader that has ended), the job continues without output."""
         with self._lock:
             if self._lost:
                 return
@@ -41,16 +41,16 @@ class Screen:
                 sys.stdout.flush()
             except OSError as error:
                 self._lost = True
-                sys.stdout = open(os.devnull, "w")  # what the old one still holds would fail again at the end
+                sys.stdout = open(os.devnull, "w")  # the old stream's buffer would fail again at the end
                 tell(f"the output cannot be written any more ({error.strerror}); the job goes on without")
 
 
 class Started(abc.ABC):
-    """A worker or server that was started somewhere.
+    """A started worker or server.
 
     Args:
         role, rank: which.
-        screen: what its output goes to.
+        screen: target of its output.
     """
 
     again: Callable[[], Started]  # starts it another time
@@ -104,7 +104,7 @@ class Process(Started):
                  cores: set[int] | None, token: str = "") -> None:
         super().__init__(role, rank, screen)
         self.again = functools.partial(Process, role, rank, screen, command, env, cores, token)
-        self._token = token  # what it asks for on its standard output
+        self._token = token  # its request on the standard output
         self._popen = subprocess.Popen(command, env=env, stdin=subprocess.PIPE if token else subprocess.DEVNULL,
                                        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
         self.pid = self._popen.pid
@@ -144,5 +144,5 @@ class Process(Started):
 
 
 def tell(text: str) -> None:
-    """Says on the standard error what the launcher does."""
+    """Writes a message of the launcher to the standard error."""
     print(f"launch: {text}", file=sys.stderr, flush=True)

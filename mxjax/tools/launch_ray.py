@@ -1,7 +1,7 @@
 """`python -m mxjax launch --on ray`: each process is held by an actor of a Ray cluster.
 
 Ray places the actors and gives them CPUs and GPUs. An actor starts the process on its machine, hands its lines to the
-launcher, and says how it ended. When the actor dies, or Ray ends it because the launcher has gone, a shell that waits
+launcher, and its exit status. When the actor dies, or Ray ends it because the launcher has ended, a shell that waits
 for that ends the process and all that it has started. The actors need no mxjax, only the processes do.
 """
 
@@ -60,7 +60,7 @@ def join(ray: ModuleType, address: str, command: str, **options: Any) -> None:
     ours = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         if address == "local":  # not to be interrupted: half of a cluster would stay
-            os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nobody was asked
+            os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # the user has not agreed
         else:
             _knock(address)
             if threading.current_thread() is threading.main_thread():
@@ -120,7 +120,7 @@ def _holder() -> type:
 
         def _await(self) -> None:
             self._process.wait()
-            os.killpg(self._group, signal.SIGKILL)  # what it has started, and the guard
+            os.killpg(self._group, signal.SIGKILL)  # its children and the guard
 
         def read(self) -> tuple[list[bytes], int | None]:
             """Waits for lines; returns them, and how the process has ended after its last."""
@@ -140,7 +140,7 @@ def _holder() -> type:
     return Holder
 
 
-class _Held(Started):
+class _RayWorker(Started):
     """A process that an actor holds."""
 
     def __init__(self, cluster: OnRay, role: str, rank: int, screen: Screen, own: dict[str, str],
@@ -162,7 +162,7 @@ class _Held(Started):
                 lines, code = self._ray.get(self._actor.read.remote())
                 for line in lines:
                     self.show(line)
-        except Exception as error:  # whatever Ray has to say: the process is out of reach, and the job must not wait
+        except Exception as error:  # any error of Ray: the process cannot be reached, and the job must not wait
             self._lost = " ".join(str(error).split())[:300] or type(error).__name__
             code = 1
         self.ended = time.monotonic()
@@ -182,7 +182,7 @@ class _Held(Started):
 
     def signal(self, number: int) -> None:
         if self._code is not None:
-            return  # its actor has seen to what it has started
+            return  # its actor has ended its children
         if number == signal.SIGKILL:
             self.release()
         else:
@@ -202,7 +202,7 @@ class OnRay:
 
     Args:
         address: "auto", "local", host:port; "": what RAY_ADDRESS says, else a new local cluster.
-        roles: what will be started.
+        roles: the processes to start.
         cpus, gpus: Ray's CPUs (at least one) and GPUs per worker.
 
     Raises:
@@ -211,7 +211,7 @@ class OnRay:
 
     def __init__(self, address: str, roles: list[tuple[str, int]], cpus: int = 0, gpus: int = 0) -> None:
         self.ray = find_ray("launch")
-        self._held: list[_Held] = []
+        self._workers: list[_RayWorker] = []
         self._group: Any = None
         self._actors = self.ray.remote(max_concurrency=3)(_holder())
         self._needs = {role: {"CPU": cpus or 1, **({"GPU": gpus} if gpus else {})} for role in ("worker", "server")}
@@ -263,19 +263,19 @@ class OnRay:
 
     def start(self, role: str, rank: int, screen: Screen, own: dict[str, str], command: list[str]) -> Started:
         """Starts a process with variables of its own."""
-        for worker in [h for h in self._held if (h.role, h.rank) == (role, rank)]:
+        for worker in [h for h in self._workers if (h.role, h.rank) == (role, rank)]:
             worker.release()  # the place is taken only once
-            self._held.remove(worker)
+            self._workers.remove(worker)
         if command[0] == sys.executable:
             command = ["", *command[1:]]  # each machine's own
-        self._held.append(_Held(self, role, rank, screen, {**passed_on(), **own}, command))
-        return self._held[-1]
+        self._workers.append(_RayWorker(self, role, rank, screen, {**passed_on(), **own}, command))
+        return self._workers[-1]
 
     def clear(self) -> None:
-        """Gives back what the processes had."""
-        for worker in self._held:
+        """Releases the resources of the processes."""
+        for worker in self._workers:
             worker.release()
-        self._held.clear()
+        self._workers.clear()
         if self._group is not None:
             with contextlib.suppress(Exception):  # the cluster may have gone
                 self.ray.util.remove_placement_group(self._group)
@@ -288,7 +288,7 @@ class OnRay:
 
 
 def _knock(address: str) -> None:
-    """Raises OSError where nobody listens at host:port: Ray itself would try for many minutes."""
+    """Raises OSError if no process listens at host:port; Ray itself would try for many minutes."""
     host, colon, port = address.rpartition(":")
     if colon and port.isdecimal():
         socket.create_connection((host.strip("[]"), int(port)), 10).close()

@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Runs the command; returns the exit status: 1 where the model does not fit."""
-    if not os.environ.get("JAX_PLATFORMS"):  # nothing is computed here, and a device may belong to somebody else
+    if not os.environ.get("JAX_PLATFORMS"):  # nothing is computed here, and a device may be in use
         jax.config.update("jax_platforms", "cpu")
     shapes = {}
     for text in args.shape:
@@ -48,9 +48,9 @@ def main(args: argparse.Namespace) -> int:
         raise MXNetError(f"--batch must be a number or largest, got {args.batch!r}")
     symbol = load(graph_of(args.model))
     with progress("compiled", unit=" batches") as bar:
-        def told(plan: Plan) -> None:
+        def report(plan: Plan) -> None:
             bar.set_postfix_str(f"{plan.batch} {'fits' if plan.fits else 'does not fit'}")
             bar.update()
-        result = plan_of(symbol, args.on, shapes, train=args.train, dtype=args.dtype, batch=args.batch, told=told)
+        result = plan_of(symbol, args.on, shapes, train=args.train, dtype=args.dtype, batch=args.batch, report=report)
     print(result.to_json() if args.json else result)
     return int(not result.fits)

@@ -34,7 +34,7 @@ from ..recordio import IRHeader, MXRecordIO, pack, unpack
 __all__ = ["add_arguments", "main"]
 
 _KINDS = {b"\xff\xd8\xff": "jpg", b"\x89PNG": "png"}  # how files begin
-Record = tuple[int, bytes]  # its number, and what it is in the record file
+Record = tuple[int, bytes]  # its number and its bytes in the record file
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -83,7 +83,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _known(path: Path, what: dict[str, Any]) -> dict[str, Any]:
-    """Returns what an earlier run has written of the same source."""
+    """Returns the shards that an earlier run has written from the same source."""
     if not path.exists():
         return {**what, "shards": []}
     with reading(path, "a list of shards"):

@@ -68,7 +68,7 @@ def models_of(args: argparse.Namespace, ctx: Context | None = None) -> tuple[lis
 
     Args:
         args: the command's arguments.
-        ctx: where the models are instead of where the arguments say.
+        ctx: device of the models instead of that of the arguments.
 
     Returns:
         The models, of several versions the newest last; and by name, functions that load a model's versions again.

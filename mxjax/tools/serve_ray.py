@@ -54,7 +54,7 @@ def serve_on_ray(args: argparse.Namespace, limits: Any) -> int:
         serve.start(http_options={"host": args.host, "port": args.port}, grpc_options=grpc_options)
         replica = serve.deployment(
             name="models", ray_actor_options={"num_cpus": 1, "num_gpus": int(args.ctx.startswith("gpu"))},
-            # the replica refuses what is too much: only it knows its queue
+            # the replica refuses requests beyond its queue, which only it can see
             max_ongoing_requests=limits.queue_size + limits.max_batch, graceful_shutdown_timeout_s=args.grace,
             **scaling)(serve.ingress(_builder(args))(type("Models", (), methods)))
         try:

@@ -34,7 +34,7 @@ _GENERATED = {
     "numpy_extension.image": ("numpy_extension.image", "ndarray", "...numpy.multiarray"),
 }
 _FUNCTIONS = ("numpy.multiarray", "numpy.random")  # filled with functions of other modules
-# module -> (its class, what operands may be): methods that are made of operators, and arithmetic
+# module -> (its class, types of operands): methods generated from operators, and arithmetic
 _CLASSES = {"array.dense": ("NDArray", "NDArray | np.ndarray | np.generic | float"),
             "symbol.symbol": ("Symbol", "Symbol | np.generic | float"),
             "numpy._methods": ("Methods", "Any")}
@@ -106,7 +106,7 @@ def _function(name: str, op: registry.Op, array: str) -> str:
 
 
 def _of_class(module: str) -> str:
-    """The stub of a class's methods that nobody has written: a base class for type checkers."""
+    """Returns the stub of a class's generated methods: a base class for type checkers."""
     name, other = _CLASSES[module]
     cls = getattr(importlib.import_module(f"mxjax.{module}"), name)
     wide = _BITS if name == "Methods" else ()
@@ -193,7 +193,7 @@ def _packed(rows: list[str], width: int) -> Iterator[str]:
 
 
 def _file(names: list[str], body: str, imports: list[str]) -> str:
-    """A whole stub; imports what its text uses."""
+    """Returns a whole stub with the imports that its text uses."""
     lines = textwrap.wrap(", ".join(f'"{n}"' for n in names), 114, break_long_words=False, break_on_hyphens=False)
     every = "__all__ = [\n    " + "\n    ".join(lines) + ",\n]\n" if lines else "__all__: list[str] = []\n"
     typing = [n for n in ("Any", "Literal", "Self") if re.search(rf"\b{n}\b", body)]

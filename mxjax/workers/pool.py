@@ -39,7 +39,8 @@ from .worker import end, run
 __all__ = ["ProcessPool", "RemoteTraceback", "ThreadPool"]
 
 
-_ends: weakref.WeakSet[socket.socket] = weakref.WeakSet()  # this process's: a worker that had one would not see its end
+# this process's ends of socket pairs: a worker that inherits one never receives the end of its stream
+_ends: weakref.WeakSet[socket.socket] = weakref.WeakSet()
 
 
 class RemoteTraceback(Exception):
@@ -50,14 +51,14 @@ class RemoteTraceback(Exception):
 
 
 class _Server:
-    """The process that workers are forked from (see `worker`); one for each training process, made when needed."""
+    """The process that forks workers (see `worker`); one for each training process, started when needed."""
 
     lock = threading.Lock()  # a new one in each process
     _current: _Server | None = None
 
     @classmethod
     def get(cls) -> _Server:
-        """The server of this process."""
+        """Returns the server of this process; starts it if there is none."""
         with cls.lock:
             if cls._current is None or cls._current.owner != os.getpid() or cls._current.process.poll() is not None:
                 cls._current = cls()
@@ -80,13 +81,13 @@ class _Server:
         atexit.register(self.close)
 
     def close(self) -> None:
-        """Ends the server, and with it what it waits for."""
+        """Ends the server and its workers."""
         if self.owner == os.getpid():
             self._socket.close()
             self.process.wait()
 
     def _ask(self, pid: int, fds: Sequence[int] = ()) -> int:
-        """Sends a request; the number by which `answer` knows it."""
+        """Sends a request and returns its number, for `answer`."""
         number = next(self._numbers)
         try:
             socket.send_fds(self._socket, [transport.REQUEST.pack(number, pid)], fds)
@@ -95,7 +96,7 @@ class _Server:
         return number
 
     def answer(self, number: int) -> int:
-        """The answer to a request, for which this waits: a server that has just been started takes a second."""
+        """Waits for the answer to a request and returns it; a new server needs about a second."""
         with self._receiving:
             while number not in self._answers:
                 try:  # in one call: no signal is handled between receiving and keeping
@@ -108,14 +109,14 @@ class _Server:
 
     def _ended(self) -> MXNetError:
         return MXNetError("the process that starts worker processes has ended with status "
-                          f"{self.process.wait()}; what it printed says why")
+                          f"{self.process.wait()}; its output gives the reason")
 
     def start(self, sock: socket.socket, last_words: IO[bytes]) -> int:
-        """Starts a worker; the answer to this request is its pid."""
+        """Requests a worker and returns the number of the request; the answer is its pid."""
         return self._ask(0, [sock.fileno(), last_words.fileno()])
 
     def end(self, number: int) -> int:
-        """Ends the worker that this request has started; its status, negative where a signal ended it."""
+        """Ends the worker of a request and returns its exit status, negative for a signal."""
         request = self._ask(self.answer(number))
         status = self.answer(request)
         del self._answers[number], self._answers[request]
@@ -123,33 +124,33 @@ class _Server:
 
 
 class _Forks:
-    """Starts workers that are forked from this process, where the data set cannot be sent: `_Server`'s interface.
+    """Forks workers from this process, for data sets that cannot be sent; has the interface of `_Server`.
 
     Args:
-        job: the data set, and the function that makes batches.
+        job: the data set and the function that creates batches.
     """
 
     def __init__(self, job: tuple[Any, Callable]) -> None:
         self._job = job
 
     def start(self, sock: socket.socket, last_words: IO[bytes]) -> int:
-        """Starts a worker; its pid."""
+        """Starts a worker and returns its pid."""
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # JAX's, and Python's: it is known what a child may do (docs/design/0018)
+            warnings.simplefilter("ignore")  # about forks: docs/design/0018 defines what a child may do
             pid = os.fork()
         if not pid:
             for end in list(_ends):
                 end.close()
-            with cpu():  # as in a worker that was started afresh: there are no accelerators in a child
+            with cpu():  # as in a worker of `_Server`: a child cannot use accelerators
                 run(sock, last_words.fileno(), self._job)
         return pid
 
     def answer(self, pid: int) -> int:
-        """The same number."""
+        """Returns the pid that `start` returned."""
         return pid
 
     def end(self, pid: int) -> int:
-        """Ends a worker; its status, negative where a signal ended it."""
+        """Ends a worker and returns its exit status, negative for a signal."""
         return end(pid)
 
 
@@ -162,11 +163,11 @@ if hasattr(os, "register_at_fork"):
 
 
 class _Worker:
-    """A worker process: its socket, and what it is busy with: the indices of batches, by their numbers.
+    """A worker process with its socket and the indices of its batches by number (`busy`).
 
     Args:
-        server: what starts it.
-        owner: whose worker it is, for messages.
+        server: the object that starts it.
+        owner: name of the loader, for messages.
     """
 
     def __init__(self, server: _Server | _Forks, owner: str) -> None:
@@ -180,16 +181,16 @@ class _Worker:
 
     @property
     def pid(self) -> int | None:
-        """The process's number, once it has been started; None: it has ended."""
+        """Pid of the process; waits until it is started. None if it has ended."""
         return None if self._start is None else self.server.answer(self._start)
 
     def end(self) -> int | None:
-        """Ends the process; its status, negative where a signal ended it."""
+        """Ends the process and returns its exit status, negative for a signal; None if it had ended."""
         number, self._start = self._start, None
         return None if number is None else self.server.end(number)
 
     def post_mortem(self) -> str:
-        """Returns how the worker ended, at what, and where, if it could still say so."""
+        """Returns a message with the exit status, the samples in progress and the last output."""
         pid, status = self.pid, self.end()
         if status is None or status >= 0:
             how = f"exited with status {status}"
@@ -205,14 +206,15 @@ class ProcessPool:
     """Worker processes with a copy of the data set each.
 
     Args:
-        count: how many.
-        dataset: what they load from.
+        count: number of processes.
+        dataset: data set from which they load samples.
         batchify: function(list of samples) -> batch.
-        ahead: how many batches may be in work at once.
-        owner: whose workers they are, for messages.
+        ahead: largest number of batches in progress.
+        owner: name of the loader, for messages.
 
     Raises:
-        TypeError: data set or function cannot be sent to another process, and the system is none to fork this one on.
+        TypeError: the data set or the function cannot be sent to another process, and this system
+            does not support a fork instead.
     """
 
     kind = "process"
@@ -236,7 +238,7 @@ class ProcessPool:
         try:
             try:
                 job = transport.dumps((dataset, batchify))
-            except TypeError:  # there is what only this process has: a lock, an open file, a generator
+            except TypeError:  # it contains an object of this process: a lock, an open file, a generator
                 if not sys.platform.startswith("linux"):
                     raise
                 job = None
@@ -253,7 +255,7 @@ class ProcessPool:
             raise
 
     def submit(self, indices: Sequence[Any]) -> int:
-        """Has a batch loaded; a number to get it by."""
+        """Requests a batch and returns its number, for `get`."""
         check_home(self._owner, f"{self._name} cannot go on")
         with self._lock:
             number, self._next = self._next, self._next + 1
@@ -262,7 +264,7 @@ class ProcessPool:
             return number
 
     def _hand_out(self) -> None:
-        """Gives waiting batches to the workers with the least to do."""
+        """Sends waiting batches to the workers with the fewest batches in progress."""
         self._forget()
         while self._waiting and self._failure is None:
             worker = min(self._workers, key=lambda w: len(w.busy))
@@ -277,16 +279,16 @@ class ProcessPool:
             worker.busy[number] = indices
 
     def get(self, number: int, timeout: float) -> Any:
-        """A batch.
+        """Waits for a batch and returns it.
 
         Args:
-            number: what `submit` gave.
-            timeout: seconds to wait for it.
+            number: number of the batch, from `submit`.
+            timeout: seconds to wait.
 
         Raises:
-            multiprocessing.TimeoutError: it did not come in time.
+            multiprocessing.TimeoutError: the batch is not complete in time.
             MXNetError: a worker died.
-            Exception: what was raised in the worker; its cause is a RemoteTraceback.
+            Exception: the error raised in the worker; its cause is a RemoteTraceback.
         """
         check_home(self._owner, f"{self._name} cannot go on")
         deadline = time.monotonic() + timeout
@@ -306,11 +308,11 @@ class ProcessPool:
         raise batch from RemoteTraceback(text)
 
     def drop(self, number: int) -> None:
-        """Nobody will `get` this batch. Without a lock: the garbage collector may call this within anything else."""
+        """Marks a batch as not needed. Takes no lock, since the garbage collector may call it at any time."""
         self._dropped.append(number)
 
     def _forget(self) -> None:
-        """Lets go of what was dropped; what is in work, when it comes."""
+        """Removes dropped batches; those in progress are removed when they are complete."""
         for _ in range(len(self._dropped)):
             number = self._dropped.popleft()
             if self._done.pop(number, None) is None and any(number in worker.busy for worker in self._workers):
@@ -319,7 +321,7 @@ class ProcessPool:
                 self._waiting = deque([task for task in self._waiting if task[0] != number])
 
     def is_done(self, number: int) -> bool:
-        """Returns whether a batch is there, or never will be: `get` does not wait for it."""
+        """Returns whether `get` returns or raises at once for this batch."""
         with self._lock:
             for key, _ in self._selector.select(0):
                 self._read(key.data)
@@ -331,7 +333,7 @@ class ProcessPool:
         except (EOFError, OSError):
             self._fail(worker)
             return
-        if number is None:  # it could not even begin
+        if number is None:  # it failed before the first batch
             self._failure = f"a {self._name} worker could not take over the data set:\n{text}"
             return
         del worker.busy[number]
@@ -348,22 +350,23 @@ class ProcessPool:
             return
         for worker in self._workers:
             worker.socket.close()
-            with contextlib.suppress(MXNetError):  # the server has gone, and the workers with it
+            with contextlib.suppress(MXNetError):  # the server has ended, and its workers with it
                 worker.end()
         self._workers.clear()
         self._selector.close()
 
 
 def _environment() -> dict[str, str]:
-    """The environment variables that workers take over."""
+    """Returns the environment variables for workers."""
     return {name: value for name, value in os.environ.items() if not name.startswith("JAX_PLATFORM")
             and not name.endswith("_NUM_THREADS")}
 
 
 def _seeds(worker: int) -> tuple[int, int, int]:
-    """Seeds of a worker's generators (Python's, NumPy's, MXNet's), which follow from the state of those here.
+    """Returns seeds of a worker for Python, NumPy and MXNet, derived from the states of their generators here.
 
-    A seeded script is thus reproducible, no two workers draw the same numbers, and no numbers are used up here.
+    A seeded script is therefore reproducible, workers draw different numbers, and the generators of
+    this process do not advance.
     """
     states = random.getstate(), np.random.get_state(legacy=False), mx_random.state(cpu())
     first, second, third = (int.from_bytes(hashlib.sha256(pickle.dumps((state, worker))).digest()[:4])
@@ -387,24 +390,24 @@ class ThreadPool:
         self._load = lambda indices: batchify([dataset[i] for i in indices])
 
     def submit(self, indices: Sequence[Any]) -> futures.Future:
-        """Has a batch loaded; something to get it by."""
+        """Requests a batch and returns a future, for `get`."""
         check_home(self._owner, "DataLoader cannot go on")
         return self._threads.submit(self._load, indices)
 
     def get(self, future: futures.Future, timeout: float) -> Any:
-        """A batch; raises as `ProcessPool.get`."""
+        """Waits for a batch and returns it; raises as `ProcessPool.get`."""
         check_home(self._owner, "DataLoader cannot go on")
         try:
             return future.result(timeout)
         except futures.TimeoutError:
-            if future.done():  # the data set's own
+            if future.done():  # raised by the data set
                 raise
             raise multiprocessing.TimeoutError from None
 
     def drop(self, future: futures.Future) -> None:
-        """Nobody will `get` this batch."""
+        """Marks a batch as not needed."""
         future.cancel()
 
     def close(self) -> None:
-        """Ends the threads, each after what it is busy with."""
+        """Ends the threads after their current batches."""
         self._threads.shutdown(wait=False, cancel_futures=True)

@@ -21,7 +21,7 @@ import tempfile
 import types
 from typing import Any
 
-import cloudpickle  # it also pickles lambdas, local functions, and what stands in the script itself
+import cloudpickle  # it also pickles lambdas, local functions, and objects defined in the script itself
 import numpy as np
 
 from ..array.dense import _from_host
@@ -37,15 +37,15 @@ _MOST_SHARED = 8
 _SPAN = struct.Struct("<QQ")  # offset and length of a buffer
 _SMALL = 2048  # bytes that may go through the socket, so that sending never has to wait for the other side
 _ALONE = 2  # references to an object that one attribute holds, the question's own among them
-_ALIGN = 64  # what XLA wants of arrays it does not copy
+_ALIGN = 64  # bytes; XLA uses arrays with this alignment without a copy
 
 
 class Shared:
-    """Memory that this process and those that it is sent to read and write.
+    """Memory shared with the processes to which it is sent.
 
     Args:
         size: in bytes.
-        file: what it is; default: new memory, of zeros.
+        file: descriptor of the memory; default: new memory filled with zeros.
     """
 
     def __init__(self, size: int, file: Any = None) -> None:
@@ -66,7 +66,7 @@ class Shared:
 
 
 class _Pickler(cloudpickle.Pickler):
-    """Pickles an NDArray as the NumPy array over its memory, and by value what the other process cannot import."""
+    """Pickles an NDArray as a NumPy array of its memory, and objects that the other process cannot import by value."""
 
     def __init__(self, *args: object, **kwargs: object) -> None:
         super().__init__(*args, **kwargs)
@@ -118,15 +118,15 @@ class _Unpickler(pickle.Unpickler):
 
 
 def _attached(place: int, size: int) -> Shared:
-    """Stands in pickles for shared memory: its place among the file descriptors that go along, and its size."""
+    """Represents shared memory in pickles: the index of its file descriptor in the message, and its size."""
     raise TypeError("shared memory comes with its file descriptor, by `receive`")
 
 
 def dumps(obj: object) -> tuple[bytes, list[memoryview], list[Shared]]:
-    """An object as bytes, the memory of the arrays in it, and shared memory.
+    """Returns an object as bytes, the memory of its arrays, and its shared memory.
 
     Raises:
-        TypeError: it cannot be pickled; says what to do.
+        TypeError: the object cannot be pickled; the message names the alternatives.
     """
     out, buffers = io.BytesIO(), []
     pickler = _Pickler(out, 5, buffer_callback=buffers.append)
@@ -142,12 +142,12 @@ def dumps(obj: object) -> tuple[bytes, list[memoryview], list[Shared]]:
 
 
 def send(sock: socket.socket, obj: object) -> None:
-    """Sends an object; raises as `dumps`, and OSError where the other side is gone."""
+    """Sends an object; raises as `dumps`, and OSError if the other side has closed the connection."""
     send_dumped(sock, *dumps(obj))
 
 
 def send_dumped(sock: socket.socket, payload: bytes, buffers: list, shared: list[Shared]) -> None:
-    """Sends what `dumps` gave; raises OSError where the other side is gone."""
+    """Sends the result of `dumps`; raises OSError if the other side has closed the connection."""
     fds = [piece.file.fileno() for piece in shared]
     if not buffers and len(payload) <= _SMALL:
         header = _HEADER.pack(len(payload), 0, len(fds))
@@ -182,10 +182,10 @@ def memory_file() -> Any:
 
 
 def receive(sock: socket.socket) -> Any:
-    """The next object.
+    """Receives the next object.
 
     Raises:
-        EOFError: the other side is gone.
+        EOFError: the other side has closed the connection.
     """
     header, fds = b"", list[int]()
     while len(header) < _HEADER.size:

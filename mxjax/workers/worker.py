@@ -1,7 +1,7 @@
-"""What runs in other processes: a server that forks workers, and a worker's loop.
+"""The code of other processes: a server that forks workers, and the loop of a worker.
 
-The server is a fresh interpreter that has imported what workers need but started no JAX backend, so it can be forked
-safely and at once, which a training process cannot. It ends when its socket does, as workers do.
+The server is a new interpreter that has imported the modules for workers but has not started a JAX backend.
+Therefore it can be forked safely, unlike a training process. Server and workers end when their sockets are closed.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ __all__ = ["end", "run", "serve"]
 def serve(fd: int) -> None:
     """The server's loop, over the socket `fd`.
 
-    Requests (`transport.REQUEST`): to start a worker, with its socket and a file for its last words -> pid; to end the
-    worker with this pid -> its exit status. Answers have the request's number.
+    Requests (`transport.REQUEST`) start a worker, with its socket and a file for its last output (answer: pid), or end
+    the worker with a pid (answer: exit status). An answer has the number of its request.
     """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the training process's affair
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the training process handles Ctrl-C
     with contextlib.suppress(ImportError):
         importlib.import_module("cv2").setNumThreads(settings.OPENCV_THREADS())
     importlib.import_module("mxjax.image")
-    with contextlib.suppress(ConnectionError), socket.socket(fileno=fd) as control:  # it was told no more
+    with contextlib.suppress(ConnectionError), socket.socket(fileno=fd) as control:  # the training process has ended
         while True:
             request, fds, _, _ = socket.recv_fds(control, transport.REQUEST.size, 2)
             if not request:
@@ -56,7 +56,7 @@ def serve(fd: int) -> None:
 
 
 def end(pid: int) -> int:
-    """Ends a worker, if it has not ended by itself; its status as `os.waitstatus_to_exitcode` says it."""
+    """Ends a worker, if it is still running, and returns its exit code as `os.waitstatus_to_exitcode`."""
     done, status = os.waitpid(pid, os.WNOHANG)
     if not done:
         os.kill(pid, signal.SIGKILL)
@@ -65,20 +65,20 @@ def end(pid: int) -> int:
 
 
 def run(sock: socket.socket, last_words: int, job: tuple | None = None) -> None:
-    """A worker's life; does not return.
+    """Runs a worker until its socket is closed; does not return.
 
     Args:
-        sock: to the training process.
-        last_words: a file for them.
-        job: the data set, and the function that makes batches; None: they come over the socket.
+        sock: connection to the training process.
+        last_words: descriptor of the file for the last output, such as a fatal error.
+        job: the data set and the function that creates batches; None: they are sent over the socket.
     """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the training process's affair
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the training process handles Ctrl-C
     faulthandler.enable(last_words)
     code = 1
     try:
         _work(sock, job)
         code = 0
-    except (EOFError, ConnectionError):  # the training process is gone
+    except (EOFError, ConnectionError):  # the training process has ended
         code = 0
     except BaseException:
         traceback.print_exc()
@@ -94,7 +94,7 @@ def _work(sock: socket.socket, job: tuple | None) -> None:
         os.chdir(setup["folder"])
         os.environ.update(setup["environment"])
         sys.path[:] = setup["path"]
-        if setup["alias"]:  # `import mxnet` means mxjax there, so it must here
+        if setup["alias"]:  # `import mxnet` imports mxjax there, so it must here
             importlib.import_module("mxjax.interop").install_mxnet_alias()
         set_np(*setup["numpy"])
         expect_few_calls()
@@ -121,7 +121,7 @@ def _work(sock: socket.socket, job: tuple | None) -> None:
 
 
 def _answer(sock: socket.socket, number: object, error: Exception) -> None:
-    """Sends an error, with its traceback as text; as text alone where it cannot be pickled and unpickled."""
+    """Sends an error with its traceback as text, or only the text if the error cannot be pickled."""
     with shortened(error):
         text = "".join(traceback.format_exception(error))
     sent = None

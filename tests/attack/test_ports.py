@@ -17,7 +17,7 @@ import pytest
 
 import mxjax as mx
 from mxjax import optimizer as opt
-from mxjax.kvstore import cluster, door, wire
+from mxjax.kvstore import cluster, handshake, wire
 from mxjax.kvstore.dist_async import ServerConnection
 from tests.internals import channel_of  # not relative: a script below imports this file by itself
 
@@ -72,7 +72,7 @@ class _Job:
             role: subprocess.Popen([sys.executable, "-m", "mxjax.kvstore_server"], env=dict(env, DMLC_ROLE=role),
                                    stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
             for role in ("scheduler", "server")}
-        self.channel = door.connect(("127.0.0.1", self.ports["scheduler"]), SECRET.encode(), "scheduler", 60, "it")
+        self.channel = handshake.connect(("127.0.0.1", self.ports["scheduler"]), SECRET.encode(), "scheduler", 60, "it")
         wire.send(self.channel, {"op": "hello", "role": "worker", "rank": 0, "host": "127.0.0.1", "pid": os.getpid(),
                                  "port": 0, "version": cluster.versions()})
         self.channel.sock.settimeout(60)
@@ -154,7 +154,7 @@ def _outcome(sock, patience=8.0):
 def _call(port):
     """A connection, and the greeting it got."""
     sock = socket.create_connection(("127.0.0.1", port), timeout=10)
-    return sock, door.exactly(sock, 36)
+    return sock, handshake.exactly(sock, 36)
 
 
 def _claim(greeting, key, purpose, own=None):
@@ -187,7 +187,7 @@ def _strangers(role, port, rng):
     yield "a pickle", says(b"cos\nsystem\n(S'echo'\ntR.")
     yield "a guess", says(lambda greeting: _claim(greeting, GUESS.encode(), role))
     yield "no secret", says(lambda greeting: _claim(greeting, b"", role))
-    yield "another door's proof", says(lambda greeting: _claim(greeting, SECRET.encode(), "devices"))
+    yield "another handshake's proof", says(lambda greeting: _claim(greeting, SECRET.encode(), "devices"))
     yield "the greeting back", says(lambda greeting: greeting + greeting[4:])
     yield "the greeting as own number", says(lambda greeting: _claim(greeting, GUESS.encode(), role, greeting))
     sock, greeting = _call(port)
@@ -230,7 +230,7 @@ def test_idle_and_slow_connections(job, tally, effort):
         threads, before = _status(job.processes[role].pid, "Threads"), job.before[role][1]
         tally.count("ok" if threads <= before + 2 else "differs", f"{role}: {threads} threads, {before} before")
         begun = time.monotonic()
-        door.connect(("127.0.0.1", port), SECRET.encode(), role, 15, role).close()
+        handshake.connect(("127.0.0.1", port), SECRET.encode(), role, 15, role).close()
         tally.count("ok" if time.monotonic() - begun < 10 else "hang", f"{role}: a worker was kept out")
     slow = [_call(port)[0] for port in job.ports.values() for _ in range(effort(4, 40))]
     job.check(tally)
@@ -292,7 +292,7 @@ def _nonsense():
 
 
 def _enter(job, role):
-    channel = door.connect(("127.0.0.1", job.ports[role]), SECRET.encode(), role, 15, role)
+    channel = handshake.connect(("127.0.0.1", job.ports[role]), SECRET.encode(), role, 15, role)
     channel.sock.settimeout(10)
     return channel
 
@@ -495,4 +495,4 @@ def test_no_job_without_a_secret(tally, tmp_path):
         right = popen.returncode == 1 and message in output and "Traceback" not in output
         tally.count("refused" if right else "differs", output)
     with pytest.raises(mx.MXNetError, match="requires the secret"):
-        door.Door(["127.0.0.1"], 0, b"", "server", lambda channel: None, 1)
+        handshake.AuthenticatedListener(["127.0.0.1"], 0, b"", "server", lambda channel: None, 1)

@@ -171,7 +171,7 @@ for dtype in ("float32", "bfloat16"):
                 split = [p for p in net.collect_params().values() if not step.sharding.of(p).is_fully_replicated]
                 assert bool(split) == (sharding != "replicated"), split
                 for p in split:
-                    assert p.data().chunk.peek().held().sharding == step.sharding.of(p) and \\
+                    assert p.data().chunk.peek().buffer_or_none().sharding == step.sharding.of(p) and \\
                         p.data().chunk.peek().value is None, p
             step.save(sys.argv[1] + dtype + str(number), 3, wait=True)
         else:

@@ -191,8 +191,8 @@ def test_dead_workers_are_reported(trouble, words, kind):
 def test_timeout(threads):
     begin = time.monotonic()
     with pytest.raises(multiprocessing.TimeoutError, match="within 0.3 seconds"):
-        batches(data.DataLoader(Troubled(lambda: time.sleep(3)), 1, num_workers=2, thread_pool=threads, timeout=0.3))
-    assert time.monotonic() - begin < 2.5
+        batches(data.DataLoader(Troubled(lambda: time.sleep(12)), 1, num_workers=2, thread_pool=threads, timeout=0.3))
+    assert time.monotonic() - begin < 10
 
 
 def test_what_cannot_be_sent_is_where_workers_are_forked_from(monkeypatch):

@@ -18,7 +18,7 @@ from mxjax.base import MXNetError
 from mxjax.graph import inference
 from mxjax.kernel.kernel import prepare
 from mxjax.ops import registry
-from mxjax.ops.infer import UNKNOWN, NotKnown, Size, filled, op_types, told
+from mxjax.ops.infer import UNKNOWN, NotKnown, Size, exact_outputs, filled, op_types
 
 from ..internals import forget_operator, outputs_of
 
@@ -454,7 +454,7 @@ def _said(op, params, shapes):
             rule(params, ins, outs, *[names[:len(ins)]] * hasattr(rule, "wants_names"))
     except Exception:  # its mistake is told before there is any evaluation
         return None
-    return told(op, params, ins, outs) if ins == list(shapes) else None
+    return exact_outputs(op, params, ins, outs) if ins == list(shapes) else None
 
 
 def _evaluated(op, params, shapes, dtypes):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import mxjax as mx
-from mxjax.kvstore import door, wire
+from mxjax.kvstore import handshake, wire
 from mxjax.kvstore.cluster import Place, beat, find_place, first_node
 from mxjax.kvstore.dist_async import ServerConnection
 from mxjax.kvstore.scheduler import Scheduler
@@ -79,19 +79,19 @@ def test_workers_of_one_machine_have_a_gpu_each(env, device):
 
 def test_where_to_listen(monkeypatch):
     monkeypatch.delenv("DMLC_NODE_HOST", raising=False)
-    assert door.listening_addresses("127.0.0.1") == ["127.0.0.1"] and door.is_local("127.0.0.1")
-    assert set(door.listening_addresses("localhost")) <= {"127.0.0.1", "::1"} and door.is_local("localhost")
-    assert door.listening_addresses("10.9.8.7") == ["10.9.8.7"] and not door.is_local("10.9.8.7")
-    monkeypatch.setattr(door, "_resolved", lambda host: ["127.0.1.1"])  # as Debian has it for a machine's own name
-    monkeypatch.setattr(door, "_routed", lambda: ["10.9.8.7"])
-    assert door.listening_addresses("node3") == ["127.0.1.1", "10.9.8.7"] and not door.is_local("node3")
+    assert handshake.listening_addresses("127.0.0.1") == ["127.0.0.1"] and handshake.is_local("127.0.0.1")
+    assert set(handshake.listening_addresses("localhost")) <= {"127.0.0.1", "::1"} and handshake.is_local("localhost")
+    assert handshake.listening_addresses("10.9.8.7") == ["10.9.8.7"] and not handshake.is_local("10.9.8.7")
+    monkeypatch.setattr(handshake, "_resolved", lambda host: ["127.0.1.1"])  # as Debian has it for a machine's own name
+    monkeypatch.setattr(handshake, "_routed", lambda: ["10.9.8.7"])
+    assert handshake.listening_addresses("node3") == ["127.0.1.1", "10.9.8.7"] and not handshake.is_local("node3")
     monkeypatch.undo()
     with pytest.raises(mx.MXNetError, match="DMLC_NODE_HOST"):
         Scheduler(1, secret=SECRET, hosts=["192.0.2.77"])
     monkeypatch.setenv("DMLC_NODE_HOST", "10.1.1.1")
-    assert door.listening_addresses("node3") == ["10.1.1.1"]
+    assert handshake.listening_addresses("node3") == ["10.1.1.1"]
     with pytest.raises(mx.MXNetError, match="host none.invalid cannot be resolved"):
-        door.listening_addresses(monkeypatch.delenv("DMLC_NODE_HOST") or "none.invalid")
+        handshake.listening_addresses(monkeypatch.delenv("DMLC_NODE_HOST") or "none.invalid")
 
 
 @pytest.mark.parametrize("env, message", [
@@ -185,7 +185,7 @@ class _Member:
     """A worker as the scheduler sees it."""
 
     def __init__(self, scheduler, rank=None, version="1"):
-        self.channel = door.connect(("127.0.0.1", scheduler.port), SECRET, "scheduler", 5, "scheduler")
+        self.channel = handshake.connect(("127.0.0.1", scheduler.port), SECRET, "scheduler", 5, "scheduler")
         self.channel.sock.settimeout(10)
         self.says({"op": "hello", "role": "worker", "rank": rank, "host": "h", "pid": 1, "port": 2, "version": version})
 
@@ -230,9 +230,9 @@ def test_ranks_are_given_and_wishes_respected(scheduler):
     third = _Member(scheduler)
     assert "this job already has its 2 workers" in third.hears()["reason"]
     with pytest.raises(mx.MXNetError, match="another secret"):
-        door.connect(("127.0.0.1", scheduler.port), b"a guess", "scheduler", 5, "scheduler")
+        handshake.connect(("127.0.0.1", scheduler.port), b"a guess", "scheduler", 5, "scheduler")
     with pytest.raises(mx.MXNetError, match="another secret"):  # a scheduler is no parameter server
-        door.connect(("127.0.0.1", scheduler.port), SECRET, "server", 5, "server")
+        handshake.connect(("127.0.0.1", scheduler.port), SECRET, "server", 5, "server")
     with pytest.raises(mx.MXNetError, match="requires the secret of its job"):
         Scheduler(2, secret=b"")
 

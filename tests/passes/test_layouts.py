@@ -202,7 +202,7 @@ def run(rule):
     trainer, mesh = mx.gluon.Trainer(net.collect_params(), "adam", kvstore=None), jax.make_mesh((4,), ("data",))
     step = mx.gluon.TrainStep(net, mx.gluon.loss.SoftmaxCrossEntropyLoss(), trainer, mesh=mesh, sharding=rule)
     losses = [step(x, y).asnumpy() for _ in range(3)]
-    held = net[0].weight.data().chunk.peek().held()
+    held = net[0].weight.data().chunk.peek().buffer_or_none()
     return losses + [net(x).asnumpy()], held.format.layout.major_to_minor
 for rule in ("replicated", {".*weight": jax.sharding.PartitionSpec("data")}):
     xla.CHOOSE = frozenset()

@@ -24,7 +24,7 @@ from . import _tables
 __all__ = ["Policy", "convert", "in_their_dtypes", "install", "uninstall"]
 
 _FLOATS = {"float16", "bfloat16", "float32"}
-_AS_THEY_COME = {"_copy", "_copyto", "Cast", "amp_cast", "amp_multicast"}  # copies, and what is told its dtype
+_AS_THEY_COME = {"_copy", "_copyto", "Cast", "amp_cast", "amp_multicast"}  # copies and casts
 
 
 class Policy:
@@ -93,13 +93,13 @@ class _Conversion:
             widest = made("amp_multicast", f"{_name(node.inputs[0])}_amp_multicast", twins, num_outputs=len(twins))
             inputs = [(widest, i) for i in range(len(twins))]
         elif dtype is not None and dtype == self._policy.target:
-            types, outs = _told(node, dtype)
+            types, outs = _types_from_first(node, dtype)
             inputs = self._low(node, twins, types)
         elif dtype is not None:
             inputs, dtype = self._cast_all(node, twins, dtypes, dtype)
             outs = [dtype] * node.num_outputs
         elif dtypes and dtypes[0]:
-            outs = _told(node, dtypes[0][0])[1]
+            outs = _types_from_first(node, dtypes[0][0])[1]
         twin = copied(node, inputs)
         entries = [(twin, i) for i in range(node.num_outputs)]
         for i, out in enumerate(outs):
@@ -140,8 +140,8 @@ def _name(entry: Entry) -> str:
     return entry[0].name if entry[0].op is None else entry[0].output_names()[entry[1]]
 
 
-def _told(node: Node, first: str) -> tuple[list[str | None], list[str | None]]:
-    """Types of a node's inputs and outputs, as far as that of the first input tells."""
+def _types_from_first(node: Node, first: str) -> tuple[list[str | None], list[str | None]]:
+    """Returns the types of a node's inputs and outputs, as far as the first input's determines them."""
     ins: list[str | None] = [first, *[None] * (len(node.inputs) - 1)]
     outs: list[str | None] = [None] * node.num_outputs
     with contextlib.suppress(MXNetError):  # it does not take that type: then nothing is known
@@ -208,7 +208,7 @@ def _called(policy: Policy, scaler: Any) -> Callable[..., _Call]:
         if dtype == "widest":
             dtype = "float32" if "float32" in dtypes else policy.target
         others = {i for i, result in enumerate(dtypes) if result != dtype and result in _FLOATS}
-        # what is changed in place keeps its dtype, and then so does all that goes into it
+        # an array that is changed in place keeps its dtype, and therefore all its sources do
         if dtype is not None and others.isdisjoint(kernel.mutated):
             arrays = [amp_cast(a, dtype=dtype) if i in others else a for i, a in enumerate(arrays)]
         if op.name in losses:

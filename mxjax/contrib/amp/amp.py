@@ -173,7 +173,7 @@ def init_trainer(optimizer_or_trainer: Trainer) -> None:
     if _state["scaler"] is None:
         raise AssertionError("AMP not initialized, did you forget to call amp.init()?")
     trainer = _trainer(optimizer_or_trainer)
-    # attributes of AMP's own, of which Trainer knows nothing, as in MXNet
+    # attributes of AMP that Trainer does not use, as in MXNet
     trainer._amp_loss_scaler = (  # pyright: ignore[reportAttributeAccessIssue]
         LossScaler() if _state["used"] else _state["scaler"])
     trainer._amp_original_scale = trainer._scale  # pyright: ignore[reportAttributeAccessIssue]

@@ -27,7 +27,7 @@ class _AssignmentOptimizer(opt.Optimizer):
 
 @opt.register
 class _SVRGOptimizer(opt.Optimizer):
-    """Updates parameters by another optimizer, and assigns what has "full" in its name: gradients over all data.
+    """Updates parameters by another optimizer, and assigns keys with "full" in their names: gradients over all data.
 
     Args:
         default_optimizer: the other optimizer, or its name.

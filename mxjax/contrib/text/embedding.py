@@ -69,7 +69,7 @@ class _TokenEmbedding(Vocabulary):
 
     @classmethod
     def _archive(cls, file: str) -> str:
-        """Name of what has to be downloaded for a file."""
+        """Returns the name of the archive that contains a file."""
         return file
 
     @classmethod
@@ -82,7 +82,7 @@ class _TokenEmbedding(Vocabulary):
 
     @classmethod
     def _get_pretrained_file(cls, root: str, file: str) -> str:
-        """Path of a file, downloaded where it is missing or not what it should be; KeyError: there is no such file."""
+        """Returns the path of a file, downloaded if it is missing or damaged; KeyError: there is no such file."""
         cls._check_pretrained_file_names(file)
         name = cls.__name__.lower()
         folder = os.path.join(os.path.expanduser(root), name)

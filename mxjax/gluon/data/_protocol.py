@@ -152,14 +152,14 @@ def _worker_fn(samples: Sequence[int], batchify_fn: Callable, dataset: Indexed |
 
 
 class _MultiWorkerIter:
-    """The batches that a pool's workers make, in order; libraries override `_push_next`.
+    """The batches of a pool's workers, in order; libraries override `_push_next`.
 
     Args:
         worker_pool: has `apply_async(function, arguments)`.
         batchify_fn, batch_sampler, pin_memory, pin_device_id: as in `DataLoader`.
         worker_fn: function(indices, batchify_fn, dataset) -> the batch, pickled where `dataset` is None.
         prefetch: batches asked for at once.
-        dataset: what goes to `worker_fn`.
+        dataset: argument of `worker_fn`.
         data_loader: kept alive.
         timeout: seconds to wait for a batch.
     """

@@ -48,7 +48,7 @@ class Stream:
                 raise TypeError(f"{type(begun).__name__} is an iterator, which can be consumed only once: pass the "
                                 "DataLoader an object whose __iter__ starts again")
             samples = self._samples = itertools.islice(begun, number, None)
-        self._next = -1  # where it raises: what has failed must not look like the end
+        self._next = -1  # if it raises: a failure must not look like the end
         sample = next(samples, End())
         self._next = number + 1
         return sample

@@ -35,7 +35,7 @@ class Stack:
         array([2, 4])
     """
 
-    _in_cpp = True  # MXNet 2's loader in C++ knows it
+    _in_cpp = True  # MXNet 2's loader in C++ supports it
 
     def __init__(self, use_shared_mem: bool = False) -> None:
         self._use_shared_mem = use_shared_mem

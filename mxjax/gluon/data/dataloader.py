@@ -100,7 +100,7 @@ class _Progress:
 
     def __init__(self, sampler: Any) -> None:
         self._sampler, self._has_state = sampler, has_state(sampler)
-        self.state: Any = None  # the sampler's after what was handed out; None: the round has not begun
+        self.state: Any = None  # the sampler's state after the returned batches; None: the round has not begun
 
     def _changes(self) -> int:
         return getattr(self._sampler, "_changes", 0)
@@ -145,7 +145,7 @@ class _BatchesAhead(_Batches):
 
     def __init__(self, loader: DataLoader, pool: ThreadPool | ProcessPool) -> None:
         self._pool = pool
-        self._pending: list[tuple[Any, Any]] = []  # what the pool calls a batch, and the sampler's state behind it
+        self._pending: list[tuple[Any, Any]] = []  # the pool's handle of a batch, and the sampler's state after it
         super().__init__(loader)
         self._order = self.progress.begin()
         for _ in range(loader._prefetch):
@@ -268,12 +268,12 @@ class DataLoader:
             self.refresh()
 
     def _finish(self) -> None:
-        """Says that a data set which can only be iterated over has come to its end."""
+        """Raises the end of a data set that can only be iterated over."""
         if isinstance(self._batch_sampler, StreamBatches):
             self._batch_sampler.finish()
 
     def _suits_native(self) -> bool:
-        """Returns whether MXNet 2's loader in C++ knows this sampler and batchify function."""
+        """Returns whether MXNet 2's loader in C++ supports this sampler and batchify function."""
         batches = self._batch_sampler
         return (type(batches) is BatchSampler and type(batches._sampler) in (SequentialSampler, RandomSampler) and
                 (self._batchify_fn is default_batchify_fn or getattr(self._batchify_fn, "_in_cpp", False)))
@@ -355,14 +355,14 @@ class DataLoader:
 
         Raises:
             TypeError: a sampler has no `load_state_dict`; the message names it.
-            ValueError: the state belongs to another length or other settings; the message says what
+            ValueError: the state belongs to another length or other settings; the message names what
                 differs.
         """
         sampler = need_state(self._batch_sampler)
         check_state("DataLoader", state, self._settings(), ("sampler",))
         sampler.load_state_dict(state["sampler"])
         self._round = None
-        self.clean()  # and nothing is begun ahead: the sampler may still be told which round it is
+        self.clean()  # and no batch is requested ahead, since the sampler's round may still be set
 
     def _settings(self) -> dict[str, Any]:
         return {"kind": "DataLoader", "length": len(self._dataset) if hasattr(self._dataset, "__len__") else None}

@@ -121,10 +121,10 @@ class DistributedSampler(_Resumable):
 
 
 def _place() -> tuple[int, int]:
-    """(number of processes in this job, this one's rank).
+    """Returns (number of processes in this job, rank of this process).
 
     Raises:
-        MXNetError: the environment says that there is a job, but it has not been joined.
+        MXNetError: the environment describes a job that this process has not joined.
     """
     joined = cluster.get()
     if joined is not None:

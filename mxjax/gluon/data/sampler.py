@@ -95,7 +95,7 @@ class _Resumable(Sampler, abc.ABC):
 
         Raises:
             ValueError: the state belongs to another kind of sampler, another length or other
-                settings; the message says what differs.
+                settings; the message names what differs.
         """
         name = type(self).__name__
         check_state(name, state, {"kind": name, **self._settings()}, (*self._next_round(), "position"))
@@ -228,7 +228,7 @@ class BatchSampler(Sampler):
         self._prev: list[Any] = []
 
     _over = False  # the round's last, shorter list has been given
-    _loaded = False  # what `_over` says is of a state
+    _loaded = False  # whether `_over` comes from a state
 
     def _check(self) -> None:
         if self._last_batch not in ("keep", "discard", "rollover"):
@@ -291,7 +291,7 @@ class BatchSampler(Sampler):
 
         Raises:
             TypeError: the sampler has no state.
-            ValueError: the state belongs to other settings or another sampler; the message says
+            ValueError: the state belongs to other settings or another sampler; the message names
                 what differs.
         """
         need_state(self)

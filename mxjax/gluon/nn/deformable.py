@@ -39,7 +39,7 @@ class DeformableConvolution(HybridBlock):
         prefix, params: see `Block`.
     """
 
-    _per_point = 2  # numbers that say where a point is: two coordinates
+    _per_point = 2  # numbers for a point: two coordinates
     _order = ("offset", "deformable_conv")  # of the parameters, as MXNet registers them
 
     def __init__(self, channels: int, kernel_size: Size = (1, 1), strides: Size = (1, 1), padding: Size = (0, 0),

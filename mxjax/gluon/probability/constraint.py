@@ -29,17 +29,17 @@ class Constraint:
         Raises:
             ValueError: it does not. For an array, the error is raised when the result is read.
         """
-        return constraint_check()(self._holds(value), f"Constraint violated: {self._told()}") * value
+        return constraint_check()(self._holds(value), f"Constraint violated: {self._description()}") * value
 
     def _holds(self, value: Value) -> Any:
         raise NotImplementedError(f"{type(self).__name__} must define check")
 
-    def _told(self) -> str:
+    def _description(self) -> str:
         return f"expected {self._expected}"
 
 
 class _Dependent(Constraint):
-    """A set that depends on a distribution's parameters: only an instance knows it."""
+    """A set that depends on a distribution's parameters, so that only an instance can check it."""
 
     def check(self, value: Value) -> Any:
         raise ValueError("Cannot validate a dependent constraint: use the support of a distribution")
@@ -86,7 +86,7 @@ class _Bounded(Constraint):
         holds = above & (value <= self._upper_bound if high else value < self._upper_bound)
         return holds & (value % 1 == 0) if self._integer else holds
 
-    def _told(self) -> str:
+    def _description(self) -> str:
         low, high = self._with_bounds
         noun = "integers" if self._integer else "numbers"
         return f"expected {noun} {'>=' if low else '>'} {self._lower_bound} and {'<=' if high else '<'} " \

@@ -85,7 +85,7 @@ class Distribution:
             batch_shape: shape of the parameters, without the event axes.
         """
         new = copy.copy(self)
-        for name in self.arg_constraints:  # what was computed of them
+        for name in self.arg_constraints:  # values computed from them
             new.__dict__.pop(name, None)
         for name, value in self._given().items():
             dims = self._param_dims.get(name, 0)
@@ -94,7 +94,7 @@ class Distribution:
                     np.broadcast_to(value, (*batch_shape, *own)))
         return new
 
-    # ------------------------------------------------------------------ what distributions have
+    # ------------------------------------------------------------------ interface of distributions
     def log_prob(self, value: Value) -> Any:
         """Returns the logarithm of the density, or of the probability, at a value."""
         if self._validate_args:
@@ -202,7 +202,7 @@ class _ByProb(Distribution):
         return prob2logit(self.prob, self._binary)
 
     def _given(self) -> dict[str, Any]:
-        # what was computed of the other stands behind it
+        # the copy must not share values computed for the other
         params = super()._given()
         if "prob" in params and "logit" in params:
             del params["logit" if list(self.__dict__).index("prob") < list(self.__dict__).index("logit") else "prob"]
@@ -213,7 +213,7 @@ def _event_dim(distribution: Distribution) -> int:
     """Returns the number of axes that are one value.
 
     Raises:
-        TypeError: the distribution does not tell.
+        TypeError: the distribution does not define it.
     """
     if distribution.event_dim is None:
         raise TypeError(f"{type(distribution).__name__} has no event_dim: pass it to Distribution.__init__")

@@ -32,7 +32,7 @@ class _Finder:
         """Finds `mxnet` if the search would reach the package next to this file and mxjax is installed."""
         result = importlib.machinery.PathFinder.find_spec(name, path) if name == "mxnet" else None
         if result is None or result.origin != _ITS_FILE or importlib.machinery.PathFinder.find_spec("mxjax") is None:
-            return None  # without mxjax the package says what to install
+            return None  # without mxjax, the package's error names the installation
         # no subclass of importlib.abc.Loader: that import would slow the start of every Python
         result.loader = _Loader()  # pyright: ignore[reportAttributeAccessIssue]
         return result

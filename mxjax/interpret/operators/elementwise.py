@@ -20,7 +20,7 @@ NUMBERS = frozenset(map(np.dtype, ("f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2
 _CAST = NUMBERS | {np.dtype(bool)}
 
 
-# ------------------------------------------------------------ what forms share
+# ------------------------------------------------------------ shared by forms
 def floats(*arrays: Array) -> None:
     """Omits the gradients of integer arrays."""
     need(all([a.dtype.kind == "f" for a in arrays]))

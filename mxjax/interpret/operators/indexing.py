@@ -434,7 +434,7 @@ constant("shape_array")(lambda p, x: np.array(x.shape, np.int64))
 constant("size_array")(lambda p, x: np.array([x.size], np.int64))
 
 
-# ------------------------------------------------------------ what depends on values
+# ------------------------------------------------------------ results whose shapes depend on values
 def _rows_of(data: Array, index: Array) -> Any:
     need(index.ndim == 1 and index.shape[0] == data.shape[0])
     return np.flatnonzero(index)

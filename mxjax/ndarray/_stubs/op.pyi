@@ -976,8 +976,7 @@ def mp_nag_mom_update(
     weight32: NDArray | None = ..., lr: float = ..., momentum: float = ..., wd: float = ..., rescale_grad: float = ...,
     clip_gradient: float = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """As `nag_mom_update`, but what MXNet 1.x keeps as mom has the new weight in s: it has overwritten the old
-    one."""
+    """As `nag_mom_update`, but with MXNet 1.x's momentum, which contains the new weight, as s was overwritten."""
 
 def mp_sgd_mom_update(
     weight: NDArray | None = ..., grad: NDArray | None = ..., mom: NDArray | None = ...,

@@ -53,7 +53,7 @@ def to_shape(p: dict[str, Any], x: tuple) -> tuple:
 
 
 def _can_stretch(target: Callable[..., tuple]) -> Callable[..., bool]:
-    """Returns a function(params, shapes) that tells whether the first is broadcast to that of the formula `target`."""
+    """Returns a function(params, shapes) -> whether the first shape is broadcast to that of the formula `target`."""
     def fits(p: dict[str, Any], x: tuple, *others: tuple) -> bool:
         shape = target(p, x, *others)
         return len(x) == len(shape) and all(n in (1, m) for n, m in zip(x, shape, strict=True))

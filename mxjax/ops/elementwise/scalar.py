@@ -23,7 +23,7 @@ def _result_dtype(dtype: Any, is_int: bool) -> Any:
 
 
 def _types(params: dict[str, Any], ins: list[str | None], outs: list[str | None]) -> None:
-    """The result is what `_result_dtype` says; where only the result is known, the array is like it."""
+    """The result has the dtype of `_result_dtype`; if only the result's is known, the array has the same."""
     if ins[0] is not None:
         outs[0] = _result_dtype(jnp.dtype(ins[0]), params["is_int"]).name
     elif params["is_int"]:

@@ -19,7 +19,7 @@ from .dot import product_shape
 
 
 def _linalg(name: str, *aliases: str, square: bool = True, **attrs: Any) -> Callable[[Callable], Callable]:
-    """`register` for `_linalg_<name>` with a check of the first matrix (square, unless told otherwise)."""
+    """`register` for `_linalg_<name>` with a check of the first matrix (square by default)."""
     def decorate(function: Callable) -> Callable:
         def compute(*arrays: Array, **params: Any) -> Any:
             shape = arrays[0].shape

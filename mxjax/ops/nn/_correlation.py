@@ -1,4 +1,4 @@
-"""Correlation with a kernel (what MXNet calls convolution) and its transpose, in the forms that XLA runs fast."""
+"""Correlation with a kernel (MXNet's convolution) and its transpose, in the forms that XLA runs fast."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def transposed(data: Array, weight: Array, stride: Sizes, dilate: Sizes, pad: Si
                layout: str | None) -> Array:
     """The transpose of `correlate` as a function of its data; arguments as those of the operator Deconvolution.
 
-    Its gradients are written as what they are, the correlation itself and that one's weight gradient: JAX's own weight
+    Its gradients are the correlation itself and the weight gradient of the correlation: JAX's own weight
     gradient is up to 300 times slower on a CPU.
     """
     kernel = _kernel(weight, layout)

@@ -96,7 +96,7 @@ def _backward(stride: Numbers, dilate: Numbers, pad: Numbers, last: bool, saved:
 
 
 def _products(stride: Numbers, dilate: Numbers, last: bool, shape: Numbers, padded: Array, head: Array) -> list[Array]:
-    """For each element of the kernel what its gradient is the sum of."""
+    """Returns the terms whose sum is the gradient, for each element of the kernel."""
     space = head.shape[1:-1] if last else head.shape[2:]
     return [_seen(padded, place, space, stride, dilate, last) * head for place in _places(shape[1:])]
 

@@ -152,5 +152,5 @@ def leaky_relu(data: Array, gamma: Array | None = None, *,
     return _leaky(data, factor) if act_type == "leaky" else in_float({"selu": _selu, "gelu": _gelu}[act_type], data)
 
 
-# The learnt slope starts at 0.25 (arXiv:1502.01852) unless the user says otherwise.
+# The learnt slope starts at 0.25 (arXiv:1502.01852) by default.
 get("LeakyReLU").set_attr("FSetInputVarAttrOnCompose", {"gamma": {"__init__": '["Constant", {"value": 0.25}]'}})

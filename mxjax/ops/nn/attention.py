@@ -42,7 +42,7 @@ def _divides(p: dict[str, Any], x: tuple, parts: int) -> bool:
 
 
 def _can_weigh(parts: int) -> Any:
-    """Returns a function(params, shapes) that tells whether attention of that shape weighs values of that one."""
+    """Returns a function(params, shapes) -> whether attention of the first shape can weigh values of the second."""
     return lambda p, x, attention: _divides(p, x, parts) and attention[:1] + attention[2:] == (x[1] * p["heads"], x[0])
 
 

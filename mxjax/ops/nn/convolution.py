@@ -144,7 +144,7 @@ def convolution(data: Array, weight: Array, bias: Array | None = None, *, kernel
 
 def _along_the_rest(data: Array, weight: Array, axes: Sequence[int], stride: tuple, dilate: tuple, pad: tuple,
                     last: bool) -> Array:
-    """The convolution where kernels have few places along some axes: what lies in one there are channels.
+    """Returns the convolution for kernels with few places along some axes, which become channels.
 
     Kernels for words and their vectors, or for time and frequencies, have more elements than any that moves both ways;
     their gradients as such take XLA up to 300 times as long.
@@ -200,7 +200,7 @@ def product_is_faster(data: Array, num_filter: int, kernel: tuple, stride: tuple
     row = math.prod(kernel) * channels
     if not isinstance(data.shape[0], int):  # a batch of any size (`jax.export`)
         return False
-    if data.shape[0] * count <= 4 * num_filter:  # much weight for few places: its layout is what costs
+    if data.shape[0] * count <= 4 * num_filter:  # large weight for few places: its layout dominates the cost
         return True
     if count <= 16 and data.shape[0] * count * row <= 8 * data.size:  # kernels nearly as large as the picture
         return True
@@ -228,7 +228,7 @@ def as_product(data: Array, weight: Array, kernel: tuple, stride: tuple, dilate:
     if math.prod(space) < math.prod(kernel):  # window by window
         windows = [strided(o, stride, kernel, dilate).reshape(batch, -1) for o in itertools.product(*map(range, space))]
         rows = jnp.stack(windows, axis=1).reshape(batch * math.prod(space), -1)
-    else:  # axis by axis: XLA computes what it can of the data anew for each slice, so they had better be few
+    else:  # axis by axis: XLA recomputes parts of the data for each slice, so there should be few
         rows = data
         for axis in range(dims, 0, -1):
             if kernel[axis - 1] == stride[axis - 1] == 1:
@@ -242,7 +242,7 @@ def as_product(data: Array, weight: Array, kernel: tuple, stride: tuple, dilate:
 
 
 def _data_shape(p: dict[str, Any], x: tuple, out: tuple) -> tuple:
-    """Returns the data's shape as far as a convolution's output tells: the batch, and the space at stride 1."""
+    """Returns the data's shape as far as the output determines it: the batch, and the space at stride 1."""
     space = [old if stride > 1 else new + dilate * (kernel - 1) - 2 * pad for old, (new, kernel, stride, pad, dilate)
              in zip(_space(p, x), _geometry("Convolution", p, out), strict=True)]
     return _image(p, out[0], _channels(p, x), space)
@@ -272,7 +272,7 @@ def _convolved(p: dict[str, Any], x: tuple, *_: Any) -> tuple:
 
 
 def _grouped(p: dict[str, Any], x: tuple, *_: Any) -> bool:
-    """Returns whether a convolution takes data of this shape: its groups divide what they are groups of, and it moves
+    """Returns whether a convolution accepts data of this shape: its groups divide the channels, and its strides move
     on.
     """
     return _channels(p, x) % p["num_group"] == p["num_filter"] % p["num_group"] == 0 and \
@@ -395,7 +395,7 @@ def _reduced(data: Array, axis: int, size: int, stride: int, count: int, functio
 def _kept(function: Any, alike: Any) -> Any:
     """A function whose value, where it is differentiated, comes from another one that XLA fuses into nothing.
 
-    What reads a function of slices (a convolution of windows, say) would compute it anew for each of its elements.
+    Otherwise a reader of a function of slices (such as a convolution of windows) recomputes it for each element.
     """
     @jax.custom_jvp
     def kept(x: Array) -> Array:

@@ -22,7 +22,7 @@ from ..common import Array, by_own_rules
 __all__ = ["CALLS", "HALVES", "KERNELS", "Parts", "attend", "plainly"]
 
 HALVES = (jnp.bfloat16, np.float16)  # the dtypes that they are for
-# cuDNN's calls, which JAX exports only where it is told to: it does not promise that other releases know them
+# cuDNN's calls, which JAX exports only on request, since other releases may not support them
 CALLS = [f"__cudnn$fmha{bias}Softmax{way}" for bias in ("", "ScaleBias") for way in ("", "Backward")]
 _WIDEST, _OF = 128, 8  # numbers of a head on every GPU that has the kernel: up to so many, a multiple of so many
 _BLOCK = 128  # of the TPU's kernel
@@ -51,7 +51,7 @@ def attend(plain: Callable[[], Array], parts: Parts, give: Callable[[Array], Arr
 
     Args:
         plain: computes the result step by step.
-        parts: what the kernels get.
+        parts: arguments of the kernels.
         give: converts the result of a kernel, (batch, time, heads, size), to that of the operator.
     """
     def by(kernel: Callable) -> Callable[[], Array]:
@@ -90,7 +90,7 @@ def plainly() -> Iterator[None]:
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
 def _biased(run: Callable[..., Array], query: Array, key: Array, value: Array, bias: Array) -> Array:
-    """`run`, whose own gradient leaves out that of a bias; XLA drops what is computed for it where nobody reads it."""
+    """`run` with the gradient of a bias, which its own gradient leaves out; XLA drops it if it is not read."""
     return run(query, key, value, bias)
 
 

@@ -29,7 +29,7 @@ def fully_connected_shape(p: dict[str, Any], x: tuple, *_: Any) -> tuple:
 
 
 def fully_connected_data(p: dict[str, Any], x: tuple, out: tuple) -> tuple:
-    """Returns the data's shape as far as the output's tells."""
+    """Returns the data's shape as far as the output's determines it."""
     return (out[0], *x[1:]) if p["flatten"] else (*out[:-1], x[-1])
 
 

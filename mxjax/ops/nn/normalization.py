@@ -20,7 +20,7 @@ from ..params import Double, Range, Scalar
 from ..registry import register
 
 _FEW_CHANNELS = 16  # of a window: more slices than these are more operations than a loop over windows is worth
-_SHORT = 1 << 13  # numbers in a row that a GPU reduces in one step; of more it would write what it merges to memory
+_SHORT = 1 << 13  # numbers in a row that a GPU reduces in one step; longer rows need partial sums in memory
 
 
 # ------------------------------------------------------------ the arithmetic that all share
@@ -29,7 +29,7 @@ def standardize(data: Array, gamma: Array, beta: Array, near: Array | None, axes
                 eps: float) -> tuple[Array, Array, Array, Array]:
     """gamma·(data - mean) / sqrt(var + eps) + beta with mean and variance over `axes`, in float32 or wider.
 
-    gamma, beta: broadcastable to data, of as many dimensions; near: likewise, what the mean may be close to, if that is
+    gamma, beta: broadcastable to data, of as many dimensions; near: likewise, a value close to the mean, if that is
     known. Returns also mean, variance and 1 / sqrt(var + eps), which have no gradient, as in MXNet. A derivative of its
     own, because the automatic one takes three times as long.
     """
@@ -53,7 +53,7 @@ def _standardize_forward(data: Array, gamma: Array, beta: Array, near: Array | N
 
 
 def _sum(x: Array, axes: tuple[int, ...]) -> Array:
-    """The sum over the axes, which are kept: `jnp.sum` for what is wide, in half as many calls that JAX would trace."""
+    """Returns the sum over the axes with keepdims: `jnp.sum` for float32 or wider, in half as many traced calls."""
     return lax.expand_dims(lax.reduce_sum(x, axes), axes)
 
 

@@ -83,7 +83,7 @@ Step = Callable[[tuple[Array, ...], State], State]
 def _step(mode: str, clip: Callable[[Array], Array]) -> Step:
     """function(gates, (h, [c])) -> new (h, [c]), before projection; element by element.
 
-    The gates are what comes from the input and what comes from the state: their sum alone, or for a GRU both.
+    The gates are the parts of the input and of the state: their sum, or both for a GRU.
     """
     def lstm(gates: tuple[Array, ...], state: State) -> State:
         i, f, g, o = jnp.split(gates[0], 4, axis=-1)
@@ -136,7 +136,7 @@ def _recurrence(layer: _Layer, inputs: Array, valid: Array | None, start: State,
     The gradient is a loop over the steps backward, which multiplies with the weight as it is; those of the weights are
     products over all steps, not sums made step by step.
     """
-    return _recurrence_forward(layer, inputs, valid, start, weight, bias, projection)[0]  # what is kept is dead code
+    return _recurrence_forward(layer, inputs, valid, start, weight, bias, projection)[0]  # residuals are dead code
 
 
 def _recurrence_forward(layer: _Layer, inputs: Array, valid: Array | None, start: State, weight: Array, bias: Array,

@@ -1,6 +1,6 @@
 """Draws of `mx.np.random` as MXNet makes them on CPUs, to the bit: all from the twister that is read in order.
 
-Where the operator goes on with what is drawn, so that gradients pass to its inputs, that is noise: float32 numbers of
+If the operator computes with the draws, so that gradients pass to its inputs, they are noise: float32 numbers of
 the distribution without parameters.
 """
 
@@ -39,7 +39,7 @@ def _logit(source: Source, count: int) -> np.ndarray:
 
 
 def _minus_log(source: Source, count: int) -> np.ndarray:
-    """In float32, which the compiler has made of what is rounded to it at once."""
+    """Returns the value in float32, since MXNet's compiler computes intermediate values in it."""
     with np.errstate(divide="ignore"):
         return -c_function("logf")(source.uniform(count))
 
@@ -135,7 +135,7 @@ def distribution(name: str, names: Sequence[str], shape_of: Callable[..., tuple[
 
 # -------------------------------------------------------------------- choices
 def bernoulli(source: Source, params: dict[str, Any], inputs: Sequence[Any], train: bool) -> np.ndarray:
-    """FDraw of `_npi_bernoulli`: what a probability, or a logit, has to exceed; for a number the results."""
+    """FDraw of `_npi_bernoulli`: the threshold of a probability or logit; for a number the results."""
     shape = size_of(inputs[0].shape if inputs and params["size"] is None else params["size"] or ())
     bounds = (_logit if params["is_logit"] else Source.uniform)(source, math.prod(shape)).reshape(shape)
     if inputs:
@@ -165,7 +165,7 @@ def choice(source: Source, params: dict[str, Any], inputs: Sequence[Any], train:
 
 
 def _different(source: Source, of: int, count: int) -> np.ndarray:
-    """Different numbers below `of`: the last ones change places with others, and are the result or what is left out."""
+    """Returns different numbers below `of`: the last ones swap with others, and are the result or are left out."""
     last = min(count, of - count)
     numbers, first = list(range(of)), of - last
     places = source.twister.take(last).astype(np.int64) % np.arange(first + 1, of + 1)

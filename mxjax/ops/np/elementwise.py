@@ -53,7 +53,7 @@ def _inputs(function: Callable[..., Array], *names: str) -> Callable[..., Array]
 
 
 def _unary(name: str, function: Callable[[Array], Array], doc: str, data: str = "x", **attrs: Any) -> None:
-    """Registers `name`: an array of any dtype in; what `function` returns, of the same shape, out."""
+    """Registers `name`: an array of any dtype to the result of `function`, of the same shape."""
     def compute(x: Array) -> Array:
         return function(x)
     compute.__doc__ = f"{doc}, element by element.\n\n{data}: any shape."
@@ -64,7 +64,7 @@ def _like_classic(name: str, classic: str, data: str = "x", floats: Callable[...
                   **attrs: Any) -> None:
     """Registers `name` with the function of a classic operator; boolean arrays are refused.
 
-    In MXNet 2 some give floats of integers and booleans: `floats` says of which dtype.
+    In MXNet 2 some return floats for integers and booleans: `floats` is their dtype.
     """
     op = registry.get(classic)
     function = op.get_attr("FCompute")
@@ -163,7 +163,7 @@ def _lcm(a: Array, b: Array) -> Array:
     return jnp.lcm(a, b)
 
 
-# ------------------------------------------------------------ what MXNet 2 adds
+# ------------------------------------------------------------ additions of MXNet 2
 def _fmax(a: Array, b: Array) -> Array:
     """The larger one; where both are equal the gradient is a's."""
     return jnp.where((a >= b) | (b != b), a, b)
@@ -192,7 +192,7 @@ def _floor_divide(a: Array, b: Array) -> Array:
 
 # ------------------------------------------------------------ rules for two arrays, and an array and a number
 def _types(rule: Callable[..., Any], result: str | None, default: str | None) -> Callable[..., None]:
-    """A type rule (FInferType): unknown inputs are like known ones (or `default`), the output is what `rule` says."""
+    """A type rule (FInferType): unknown inputs are like known ones (or `default`), the output follows `rule`."""
     def infer(params: dict[str, Any], ins: list[str | None], outs: list[str | None]) -> None:
         first = next((t for t in ins if t), default)
         if first is not None:

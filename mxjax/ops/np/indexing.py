@@ -100,7 +100,7 @@ class PlaceError(MXNetError, IndexError):
 
 
 def _places(name: str, a: Array, ind: Array) -> Array:
-    """The coordinates (dimensions, count) that `ind` says."""
+    """Returns the coordinates (dimensions, count) of `ind`."""
     if ind.dtype not in (jnp.int32, jnp.int64):
         raise MXNetError(f"operator {name}: ind must have dtype int32 or int64, got {ind.dtype}")
     places = ind.reshape(1, -1) if ind.ndim < 2 else ind

@@ -11,7 +11,7 @@ from ..common import Array
 from ..registry import register
 from .conversion import need, types
 
-_LEAST = np.float32(0.0001)  # what an empty bin gets before it is normalized
+_LEAST = np.float32(0.0001)  # value of an empty bin before normalization
 _AT_ONCE = 64  # thresholds whose levels are computed together: more would take memory, fewer would take time
 
 
@@ -63,7 +63,7 @@ def _divergences(hist: np.ndarray, levels: int) -> Iterator[np.float32]:
         bounds = starts[:, None] + widths[:, None] * steps
         bounds[:, -1] = stops
         there = np.diff(marked[bounds])  # bins with something, by level
-        bounds[:, 0] += 1  # what is cut off counts for the first bin in p only
+        bounds[:, 0] += 1  # values that are cut off count for the first bin in p only
         means = np.diff(totals[bounds]).astype(np.float32)
         means /= np.maximum(np.diff(filled[bounds]), 1).astype(np.float32)
         for start, stop, width, mean, present in zip(starts, stops, widths, means, there, strict=True):

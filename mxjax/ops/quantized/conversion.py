@@ -19,7 +19,7 @@ from ..common import Array, no_gradient
 from ..infer import exact, mark, unify
 from ..registry import register
 
-# what the end of the range is multiplied to, as float32
+# integer that the end of the range becomes, as float32
 STEPS = {"int8": 127.5, "uint8": 255.5, "int32": 2.0**31}
 
 
@@ -93,9 +93,9 @@ def _is_range(name: str) -> bool:
 
 def types(out: Any, operator: str, default: Mapping[str, str] | None = None,
           **allowed: Sequence[str]) -> Any:
-    """A type rule: the outputs are of dtype `out` (or what a function of (params, input types) says) and float32s.
+    """A type rule: the outputs are of dtype `out` (or of a function of (params, input types)) and float32s.
 
-    operator: the name that errors tell; default: dtypes of inputs, by name, where nothing is known, else float32 for
+    operator: name for errors; default: dtypes of unknown inputs by name, else float32 for
     all but the first; allowed: dtypes that inputs may have, by name, where not all; ranges are float32.
     """
     def rule(params: dict[str, Any], ins: list, outs: list, names: Sequence[str] = ()) -> None:

@@ -112,7 +112,7 @@ def _in_floats(data: Array, weight: Array, axes: tuple[int, int], native: Callab
     """An integer convolution by float ones, which XLA has fast: exact, for no sum reaches 2**24.
 
     axes: of the channels in data and weight; where a sum could become larger, they are taken in several parts.
-    native: the convolution of integers, for what cannot be divided. params: of `Convolution`.
+    native: the convolution of integers, if the sum cannot be divided. params: of `Convolution`.
     """
     channels = weight.shape[axes[1]]
     largest = (255 if data.dtype == jnp.uint8 else 128) * 128 * (math.prod(weight.shape[1:]) // channels)  # per channel
@@ -181,7 +181,7 @@ class _Integers(NamedTuple):
         edges = [(0, 0, 0)] * data.ndim
         for axis, count in zip(self.axes, self.pad, strict=True):
             edges[axis] = (count, count, 0)
-        padded = lax.pad(_signed(data), jnp.int8(-128), edges)  # what zero is as int8
+        padded = lax.pad(_signed(data), jnp.int8(-128), edges)  # zero as int8
         sums = weight.sum(tuple([i for i, name in enumerate(self.numbers[1]) if name != "O"]), dtype=jnp.int32)
         channel = self.numbers[0].index("C")
         return self.native(padded, weight, (0,) * len(self.pad)) + 128 * jnp.expand_dims(sums, [

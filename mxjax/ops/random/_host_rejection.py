@@ -21,7 +21,7 @@ from ._host_guess import FEW, Guess, guess_gamma, guess_mixture, guess_poisson, 
 
 __all__ = ["gamma", "generalized_negative_binomial", "negative_binomial", "poisson"]
 
-_AHEAD, _GROUP = 256, 128  # words of each twister at once; twisters at once: what stays in the cache
+_AHEAD, _GROUP = 256, 128  # words of each twister at once; twisters at once, which fit in the cache
 _GUESSED = 128, 2048  # so many numbers at most are guessed, with the same parameters and with others
 _SHORT = 12  # so many numbers, on average, must have the same parameters for all places to be tried
 _BLOCK = 8  # factors at once
@@ -72,7 +72,7 @@ def _each(lanes: Twisters, rows: slice, wants: np.ndarray, wide: bool, cost: flo
         wants: how many results of each.
         wide: whether two words make a number.
         cost: how many numbers a result takes, nearly.
-        trial: what is tried.
+        trial: function of one trial.
         parameters: of the trial, one for each twister.
     """
     result, left = np.empty((len(wants), int(wants.max(initial=0)))), wants.copy()
@@ -254,7 +254,7 @@ def _try_gamma(places: _Places, d: np.ndarray, least: np.ndarray, c: np.ndarray,
 
 
 def gamma(source: Source, count: int, dtype: np.dtype, alpha: Any, beta: Any) -> np.ndarray:
-    """Gamma distributed numbers of shape alpha and scale beta; NaN where MXNet would try for ever."""
+    """Returns gamma distributed numbers of shape alpha and scale beta; NaN where MXNet would never finish."""
     wide = dtype == np.float64
     with np.errstate(all="ignore"):
         possible, *terms = _gamma_terms(alpha, np.float64 if wide else np.float32)

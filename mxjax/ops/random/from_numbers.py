@@ -20,7 +20,7 @@ RANDOM: dict[str, Any] = {"FResourceRequest": ("random",)}
 
 
 def _types(params: dict[str, Any], ins: list, outs: list) -> None:
-    """The dtype asked for, else what others need, else float32."""
+    """Returns the requested dtype, else that of the arguments, else float32."""
     outs[:] = [t or params["dtype"] or "float32" for t in outs]
 
 

@@ -18,7 +18,7 @@ from ._distributions import float_or
 
 __all__ = ["Draw", "by_arrays", "by_numbers", "integers", "rounded", "size_of"]
 
-# (source, parameters, inputs, training) -> what is drawn
+# (source, parameters, inputs, training) -> draws
 Draw = Callable[[Source, dict[str, Any], Sequence[Any], bool], "np.ndarray | None"]
 # (source, count, dtype, *parameters that broadcast against a vector of that length) -> a vector
 _Vector = Callable[..., np.ndarray]

@@ -105,13 +105,13 @@ def introsort(keys: Array) -> Array:
         keys, ids, long = state
         at = jnp.argmax(long)
         return *_by_heap(keys, ids, low[at], high[at] - low[at], keys[:1]), long & (low != low[at])
-    state = *pairs, high - low > LONGEST_STABLE  # what is left was parted badly again and again
+    state = *pairs, high - low > LONGEST_STABLE  # the rest was partitioned badly repeatedly
     _, ids, _ = lax.while_loop(lambda state: state[2].any(), sort_one, state)
     return (ids % size).reshape(keys.shape)
 
 
 def _parted(pairs: Array, low: Array, high: Array, places: Array) -> tuple[Array, Array, Array]:
-    """Each long part parted in two, at the median of three of its keys.
+    """Partitions each long part in two, at the median of three of its keys.
 
     Each place knows from where (`low`) to where (`high`) its part goes. One walk goes up from the start of a part and
     stops at keys that are not below the median, one goes down and stops at keys that are not above it. As long as the

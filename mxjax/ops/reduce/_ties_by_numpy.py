@@ -74,17 +74,17 @@ def _introsort(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         low, high = np.concatenate([low, cut]), np.concatenate([cut, high])
         long = high - low > LONGEST_STABLE
         low, high = low[long], high[long]
-    for start, end in zip(low, high, strict=True):  # what was parted badly again and again
+    for start, end in zip(low, high, strict=True):  # parts that were partitioned badly repeatedly
         order = start + np.array(_partial_sort(keys[start:end], end - start))
         keys[start:end], ids[start:end] = keys[order], ids[order]
     return ids.reshape(rows.shape), keys.reshape(rows.shape)
 
 
 def _parted(keys: np.ndarray, ids: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """Parts from `low` to `high` are parted in two, in place, at the median of three of their keys; gives where.
+    """Partitions parts from `low` to `high` in place at the median of three keys; returns the places.
 
     Of each part one walk goes up and stops at keys that are not below the median, one goes down and stops at keys that
-    are not above it. As long as they have not met, what is at their stops is swapped.
+    are not above it. Until they meet, the elements at their stops are swapped.
     """
     def swap(ones: np.ndarray, others: np.ndarray) -> None:
         for values in (keys, ids):

@@ -22,7 +22,7 @@ _unstable_p = Primitive("mxnet_order")
 def unstable(keys: Array, count: int, whole: bool) -> Array:
     """Positions (int32) of the `count` smallest keys (int32) of the last axis, in MXNet's order.
 
-    Programs for one CPU ask the host, who does it some thirty times as fast as XLA's loops and is not compiled.
+    Programs for one CPU call the host, which is about thirty times as fast as XLA's loops and needs no compilation.
     Programs for files and for several devices have the loops.
 
     whole: they come from a sort of all keys.

@@ -214,7 +214,7 @@ def split_v2(data: Array, *, indices: Shape, axis: int = 1, squeeze_axis: bool =
 
 # ------------------------------------------------------------ joins
 def _joined_shapes(equal_unknowns: int) -> Callable[..., None]:
-    """Rule of a concatenation; up to `equal_unknowns` inputs share what the output's size leaves."""
+    """Rule of a concatenation; up to `equal_unknowns` inputs share the rest of the output's size."""
     def rule(params: dict[str, Any], ins: list, outs: list) -> None:
         rest: tuple[int | None, ...] | None = None
         axis = 0

@@ -242,7 +242,7 @@ def _nag_mom(weight: Array, grad: Array, mom: Array, *, lr: Scalar, momentum: Sc
 
 def _nag_mom_over(weight: Array, grad: Array, mom: Array, *, lr: Scalar, momentum: Scalar = 0.0, wd: Scalar = 0.0,
                   rescale_grad: Scalar = 1.0, clip_gradient: Scalar = -1.0) -> tuple[Array, Array]:
-    """As `nag_mom_update`, but what MXNet 1.x keeps as mom has the new weight in s: it has overwritten the old one."""
+    """As `nag_mom_update`, but with MXNet 1.x's momentum, which contains the new weight, as s was overwritten."""
     new, kept = _nag_mom(weight, grad, mom, lr=lr, momentum=momentum, wd=wd, rescale_grad=rescale_grad,
                          clip_gradient=clip_gradient)
     return new, kept - lr * wd * (new - weight) if level.current() == 1 else kept
@@ -383,7 +383,7 @@ def _rmspropalex_mean_first(weight: Array, grad: Array, n: Array, g: Array, delt
                             clip_weights: Scalar = -1.0) -> tuple[Array, ...]:
     """RMSProp that divides by the standard deviation and has momentum (arXiv:1308.0850, equations 38 to 45).
 
-    n is the moving average of gradients and g that of their squares, whatever the names say.
+    n is the moving average of gradients and g that of their squares, contrary to their names.
     """
     new, squares, mean, delta = _rmspropalex(weight, grad, g, n, delta, lr=lr, gamma1=gamma1, gamma2=gamma2, wd=wd,
                                              epsilon=epsilon, rescale_grad=rescale_grad, clip_gradient=clip_gradient,

@@ -55,7 +55,7 @@ def shared_with(boxes: Array, added: float = 0.0) -> Callable[[Array], Array]:
 
     Args:
         boxes: (n, 4), by corners.
-        added: what is added to each side: 1 if both ends belong to a box.
+        added: length added to each side: 1 if both ends belong to a box.
     """
     left, top, right, bottom = boxes.T
 

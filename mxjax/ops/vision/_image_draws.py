@@ -1,4 +1,4 @@
-"""What random operators on images draw on CPUs, as MXNet does, to the bit (FDraw)."""
+"""Draws of random operators on images on CPUs, equal to MXNet's to the bit (FDraw)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..._random.mersenne import Source, order
 
 __all__ = ["FACTORS", "draw"]
 
-FACTORS = ("brightness", "contrast", "saturation", "hue")  # what MXNet's random_color_jitter numbers
+FACTORS = ("brightness", "contrast", "saturation", "hue")  # in the order of MXNet's random_color_jitter
 
 
 def _factor(source: Source, low: float, high: float) -> np.float32:

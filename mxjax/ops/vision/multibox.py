@@ -39,7 +39,7 @@ def multibox_prior(data: Array, *, sizes: Floats = (1.0,), ratios: Floats = (1.0
     step_y, step_x = map(single, steps if steps[0] > 0 else (1 / height, 1 / width))
     pairs = [(s, ratios[0]) for s in sizes] + [(sizes[0], r) for r in ratios[1:]]
     size, root = np.array([p[0] for p in pairs], single), np.sqrt(np.array([p[1] for p in pairs], single))
-    refuse_result((4, height, width, len(pairs), 4), single)  # with what is made on the way
+    refuse_result((4, height, width, len(pairs), 4), single)  # with intermediate values
     half = np.stack([size * single(height) / single(width) * root / 2, size / root / 2], -1)
     y = (np.arange(height, dtype=single) + single(offsets[0])) * step_y
     x = (np.arange(width, dtype=single) + single(offsets[1])) * step_x

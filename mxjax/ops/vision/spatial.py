@@ -111,7 +111,7 @@ def sample(data: Array, grid: Array) -> Array:
 
 def _affine_grid(theta: Array, size: tuple[int, ...]) -> Array:
     """Positions (batch, 2, height, width) of the pixels under affine maps (batch, 6)."""
-    refuse_result((8, *size), np.float64)  # with what is made on the way
+    refuse_result((8, *size), np.float64)  # with intermediate values
     y, x = np.meshgrid(*(np.linspace(-1, 1, n) for n in size), indexing="ij")
     pixels = jnp.asarray(np.stack([x, y, np.ones_like(x)]), theta.dtype)
     return jnp.einsum("nij,jhw->nihw", theta.reshape(-1, 2, 3), pixels)

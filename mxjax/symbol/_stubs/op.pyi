@@ -1004,8 +1004,7 @@ def mp_nag_mom_update(
     lr: float = ..., momentum: float = ..., wd: float = ..., rescale_grad: float = ..., clip_gradient: float = ...,
     name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """As `nag_mom_update`, but what MXNet 1.x keeps as mom has the new weight in s: it has overwritten the old
-    one."""
+    """As `nag_mom_update`, but with MXNet 1.x's momentum, which contains the new weight, as s was overwritten."""
 
 def mp_sgd_mom_update(
     weight: Symbol | None = ..., grad: Symbol | None = ..., mom: Symbol | None = ..., weight32: Symbol | None = ...,

@@ -12,7 +12,7 @@ from ...numpy._index import sort
 from ...numpy._methods import Methods
 from ...numpy._namespace import functions
 from ...numpy._of_2 import speak
-from ..symbol import Symbol, flavours, load, load_json
+from ..symbol import Symbol, load, load_json, numpy_symbol
 
 speak(globals(), functions(SYMBOLIC), kind="symbols")
 __all__ = ["_Symbol", "load", "load_json", *CREATORS]
@@ -83,4 +83,4 @@ class _Symbol(Methods, Symbol):  # pyright: ignore[reportIncompatibleMethodOverr
         return sort(self, axis, kind, order)
 
 
-flavours.numpy = _Symbol
+numpy_symbol.cls = _Symbol

@@ -1,6 +1,6 @@
 """Graphs in graphs: the inner graphs become blocks, and a function of the written source runs them.
 
-A loop's block takes the slices, then the states, then what else it uses; what of that is constant becomes its own.
+A loop's block takes the slices, then the states, then other values that it uses; constants become its own.
 """
 
 from __future__ import annotations

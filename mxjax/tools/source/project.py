@@ -93,7 +93,7 @@ def _head(model: Model, prefix: str, inputs: list[str], name: str) -> str:
 
 
 def _said(name: str) -> str:
-    """A name within a docstring: a file's names may be anything, and what is written will be run."""
+    """Returns a name for a docstring: a file's names may be any text, and the written source will be run."""
     return "".join(c if c.isalnum() or c in " _-.:/[]()" else "_" for c in name)
 
 

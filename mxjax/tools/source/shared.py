@@ -19,7 +19,7 @@ __all__ = ["Dialect", "cast", "elementwise", "number", "reduced_axes", "register
 
 @dataclass(frozen=True)
 class Dialect:
-    """A library's words.
+    """The functions and arguments of a library.
 
     lib: its functions' module; dim, keep: what an axis and kept axes are called; tensors: texts of operators, with {0}
     and what else each fills in; functions: names of functions where they are others; top: the largest (count, axis,
@@ -221,7 +221,7 @@ def _reshaped(parts: list[str | int], ndim: int, words: bool) -> str:
 
 def _transpose(c: EmittedNode, d: Dialect) -> Ref:
     axes = tuple(c.axis(a) for a in (c.p["axes"] or range(c.ndim())[::-1]))
-    if c.layout() and axes == (0, *range(2, c.ndim()), 1):  # what the value is already
+    if c.layout() and axes == (0, *range(2, c.ndim()), 1):  # the value's own layout
         return c.relabelled()
     return c.expr(d.tensors["transpose"].replace("{axes}", ", ".join(map(str, axes))), c.ref())
 
@@ -259,7 +259,7 @@ def _slices(c: EmittedNode, d: Dialect, parts: dict[int, tuple[Any, Any, Any]]) 
 
 
 def slices_text(parts: dict[int, tuple[Any, Any, Any]]) -> str:
-    """{0} cut as (begin, end, step) by axis say."""
+    """Returns {0} sliced by (begin, end, step) per axis."""
     def one(part: tuple[Any, Any, Any] | None) -> str:
         begin, end, step = part or (None, None, None)
         return f"{begin or ''}:{'' if end is None else end}{f':{step}' if step not in (None, 1) else ''}"

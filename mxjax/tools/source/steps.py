@@ -23,7 +23,7 @@ from ...symbol._simpler import simpler
 __all__ = ["EmittedNode", "Network", "Ref", "Step", "Table", "read"]
 
 Ref = tuple[int, int]  # (position of a step, which of its results); inputs have the positions -1, -2, ...
-Emitter = Callable[[Any], "Ref | Sequence[Ref]"]  # of a `Call`, or of what stands for one
+Emitter = Callable[[Any], "Ref | Sequence[Ref]"]  # argument: a `Call` or its replacement
 
 
 class Network(Protocol):
@@ -43,7 +43,7 @@ class Network(Protocol):
 
     @property
     def params(self) -> dict[str, NDArray]: ...  # both
-# what depends on shapes alone, which are known
+# operators that depend only on shapes, which are known
 _SHAPES_ONLY = frozenset(["_contrib_MultiBoxPrior", "shape_array", "size_array", "_contrib_index_array"])
 
 
@@ -182,7 +182,7 @@ class EmittedNode:
         return axis if not layout or axis == 0 else self.ndim() - 1 if axis == 1 else axis - 1
 
     def relabelled(self) -> Ref:
-        """The first input as it lies, where that is what the graph wants of it."""
+        """Returns the first input in its own layout, if the graph uses it so."""
         return self._reader.relabelled(self.raw())
 
     def is_constant(self, index: int) -> bool:
@@ -223,7 +223,7 @@ class EmittedNode:
             args: positional numbers.
             keywords: (value, default) by name.
             tensors: its parameters.
-            inputs: what it is called with.
+            inputs: its arguments.
             call: how.
             results, layout: of the values.
             helper: a class that it needs.
@@ -278,7 +278,7 @@ class _Reader:
         self.known: dict[tuple[int, int], Ref] = {}
 
     def value(self, entry: Entry) -> np.ndarray:
-        """The value of what does not depend on the model's inputs."""
+        """Returns the value of an output that does not depend on the model's inputs."""
         if entry[0].op is None:
             item = self.model.params.get(entry[0].name)
             return self.model.rest[entry[0].name] if item is None else item.asnumpy()
@@ -287,7 +287,7 @@ class _Reader:
         values = {}
 
         def plain(node: Node) -> Node:
-            """The node, what only its shape counts of replaced by zeros."""
+            """Returns the node with inputs of which only the shape matters replaced by zeros."""
             if node.op is None:
                 values[node.name] = array(self.value((node, 0)))
                 return node
@@ -377,7 +377,7 @@ def read(model: Network, table: Table, turn: str = "", inner: bool = False) -> t
         model: the checkpoint.
         table: the target's operators.
         turn: text that transposes {0} with {axes}, for a target with channels last.
-        inner: the graph is a loop's or the like, whose results may be what it is given.
+        inner: the graph belongs to a loop or the like, whose results may be its inputs.
 
     Raises:
         MXNetError: operators have no counterpart; names all of them.
@@ -413,7 +413,7 @@ def _used(steps: list[Step], outputs: list[Ref]) -> tuple[list[Step], list[Ref]]
 
 
 def _hoisted(steps: list[Step], outputs: list[Ref]) -> tuple[list[Step], list[Ref]]:
-    """Puts first what several steps take and no layer makes, such as a mask: it does not stand within a block then."""
+    """Moves values that several steps use and no layer computes, such as a mask, to the front, out of blocks."""
     users = Counter(ref for step in steps for ref in step.inputs)
     plain: set[int] = set()
     for place, step in enumerate(steps):
@@ -442,15 +442,15 @@ def _share(steps: Iterable[Step]) -> None:
 
 
 def _name(steps: list[Step]) -> None:
-    """Names without what all have in common, split into groups and the layer's own."""
+    """Returns names without their common prefix, split into groups and the layer's own name."""
     split: list[list[str]] = []
     for step in steps:
         name = re.sub(r"(?<=.)_fwd$", "", step.name)
         parts = re.sub(r"(?<![a-z])([a-z]+)(\d+)_\1\d+$", r"\1\2", name).split("_")  # a layer's own operator
-        if not parts[0] and split:  # an operator that was given no name belongs to what comes before
+        if not parts[0] and split:  # an operator without a name belongs to the step before
             parts = split[-1][:-1] + [p for p in parts if p]
         split.append(parts)
-    lead = next((i for i, parts in enumerate(split) if parts[0]), 0)  # what comes before all others belongs to none
+    lead = next((i for i, parts in enumerate(split) if parts[0]), 0)  # steps before all others belong to none
     while len(split) > lead + 1 and all(len(s) > 1 for s in split[lead:]) and len({s[0] for s in split[lead:]}) == 1:
         split[lead:] = [s[1:] for s in split[lead:]]
     whole = {tuple(s) for s in split}

@@ -1,4 +1,4 @@
-"""The blocks of a model, found again: parts of the sequence of steps that repeat become classes with arguments.
+"""Recovers the blocks of a model: parts of the sequence of steps that repeat become classes with arguments.
 
 The graph has names and edges only. What is repeated (the same operators, wired alike, entered by a few values and left
 by one) is found greedily: always the part whose class saves most lines, within the groups that the names tell of, until
@@ -17,7 +17,7 @@ __all__ = ["Block", "Body", "Param", "find"]
 
 _LONGEST, _ENTRIES = 120, 4  # steps of a repeated part, values it takes
 _ARGUMENTS, _TRIED = 8, 40  # arguments that a class may have; parts that are looked at closely
-_HEADER, _ENTRY = 6, 5  # what a class costs, and each value beyond the first that a use of it takes
+_HEADER, _ENTRY = 6, 5  # cost of a class, and of each argument of a use beyond the first
 
 
 @dataclass(eq=False)
@@ -93,7 +93,7 @@ def _visit(block: Block, order: list[Block]) -> None:
     order.append(block)
 
 
-# ------------------------------------------------------------ what repeats
+# ------------------------------------------------------------ repeated parts
 def _lasts(body: Body) -> list[int]:
     """For each step the last one that uses it."""
     last = list(range(len(body.steps)))
@@ -226,7 +226,7 @@ def _apart(spots: list[tuple[Block, int]], length: int, turned: bool) -> list[tu
 
 
 def _variety(length: int, spots: list[tuple[Block, int]]) -> int:
-    """Returns how many different rows of numbers there are: what would be arguments."""
+    """Returns the number of different rows of numbers, which would be arguments."""
     uses = [[value for step in body.steps[start:start + length] for value in _numbers(step)]
             for block, start in spots for body in block.bodies]
     return sum(len(set(row)) > 1 for row in set(zip(*uses, strict=True)))
@@ -239,7 +239,7 @@ def _opening(spot: tuple[Block, int]) -> int:
 
 
 def _numbers(step: Step) -> Iterator[Any]:
-    """All numbers in a step and in what it stands for."""
+    """Returns all numbers in a step and in the steps that it represents."""
     yield from step.args.values()
     for inner in step.body.steps if step.body is not None else ():
         yield from _numbers(inner)

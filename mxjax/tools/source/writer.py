@@ -95,7 +95,7 @@ class _Class:
         self._name_layers()
 
     def _chained(self, place: int) -> bool:
-        """Returns whether a step takes nothing but the result of the one before, which nobody else takes."""
+        """Returns whether a step takes only the result of the one before, and no other step takes it."""
         return self.steps[place].inputs == [(place - 1, 0)] and self.users[place - 1, 0] == 1
 
     def _layer_like(self, place: int) -> bool:
@@ -175,7 +175,7 @@ class _Class:
         return result
 
     def _parts(self, chain: list[int]) -> list[_Item]:
-        """A long chain: what finds features, and what follows from the first flat layer on."""
+        """Splits a long chain: features, and the rest from the first flat layer on."""
         def flat(place: int) -> bool:
             step = self.steps[place]
             return "Linear" in step.maker or "latten" in step.module or "shape[0], -1" in step.module
@@ -392,7 +392,7 @@ class _Class:
         return max(alive, default=0) > len(_VARIABLES)
 
     def _variable(self, step: Step, values: dict[Ref, str], last: dict[Ref, int], at: int, crowded: bool) -> str:
-        """A name for a result: a short one that nobody needs any more."""
+        """Returns a name for a result: a short one that is no longer used."""
         taken = {name for r, name in values.items() if last.get(r, -1) > at}
         if not crowded:
             free = next((n for n in _VARIABLES if n not in taken), None)
@@ -523,7 +523,7 @@ def _classes(blocks: list[Block], title: str, target: Target) -> list[_Class]:
 
 
 def _block_name(block: Block) -> str:
-    """Returns the model's name of a block, else one for what it does."""
+    """Returns the model's name of a block, else one for its operators."""
     sources = {re.sub(r"_?\d+$", "", s) for s in block.source}
     if len(sources) == 1:
         name = _camel(sources.pop())
@@ -542,7 +542,7 @@ def _block_name(block: Block) -> str:
 
 
 def text(blocks: list[Block], inputs: list[str], title: str, target: Target) -> tuple[str, list[_Class]]:
-    """The classes' source, and what `weights` needs."""
+    """Returns the source of the classes, and the table for `weights`."""
     classes = _classes(blocks, title, target)
     parts = list(dict.fromkeys(s.helper for b in blocks for s in b.steps if s.helper))
     for cls in classes:
@@ -555,7 +555,7 @@ def text(blocks: list[Block], inputs: list[str], title: str, target: Target) -> 
         params = [f"{p.name}: {_kind(p.values)}" + ("" if d is None else f" = {_show(d[0])}")
                   for p, d in _ordered(block)]
         arguments = [*params, *([f"{target.extra.split('=')[0]}: nnx.Rngs"] if target.extra else [])]
-        if target.extra and any("=" in p for p in params):  # what has no default comes first
+        if target.extra and any("=" in p for p in params):  # arguments without a default come first
             arguments = [a for a in arguments if "=" not in a] + [a for a in arguments if "=" in a]
         constructor = cls.constructor()
         lines = [f"class {block.name}({target.module}):"]

@@ -160,7 +160,7 @@ class Estimator:
         return True
 
     def _name_metrics(self) -> None:
-        """Adds default metrics, and says in the metrics' names what they are for."""
+        """Adds default metrics, and marks the metrics' names as training or validation."""
         if not self._train_metrics:
             suggested = _suggest_metric_for_loss(self.loss)
             self._train_metrics = [suggested] if suggested else []

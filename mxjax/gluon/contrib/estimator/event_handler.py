@@ -265,7 +265,7 @@ class LoggingHandler(TrainBegin, TrainEnd, EpochBegin, EpochEnd, BatchBegin, Bat
 
 
 def _better(mode: str, monitor: EvalMetric, handler: str) -> Callable[[Any, Any], Any]:
-    """The comparison by which a metric has improved: `numpy.greater` or `numpy.less`.
+    """Returns the comparison for an improved metric: `numpy.greater` or `numpy.less`.
 
     "auto" takes greater values of metrics with "acc" or "f1" in their names, smaller ones of others.
     """
@@ -304,7 +304,7 @@ class CheckpointHandler(TrainBegin, BatchEnd, EpochEnd, TrainEnd):
     Args:
         model_dir: directory; created if it does not exist.
         model_prefix: prefix of the file names.
-        monitor: metric that tells whether the network has improved.
+        monitor: metric that decides whether the network has improved.
         verbose: 1: log each checkpoint.
         save_best: also save the best parameters.
         mode: whether "max" or "min" of the metric is best; "auto": by its name.
@@ -458,7 +458,7 @@ class CheckpointHandler(TrainBegin, BatchEnd, EpochEnd, TrainEnd):
         return sorted((int(match[1]), int(match[2])) for match in matches if match)
 
     def _resume(self, estimator: Estimator, limit: str) -> None:
-        """Loads the newest checkpoint and lowers the estimator's `limit` by what has been trained."""
+        """Loads the newest checkpoint and subtracts its epochs or batches from the estimator's `limit`."""
         unit_name = limit.removeprefix("max_")
         unit = "epochs" if unit_name == "epoch" else "batches"
         target = getattr(estimator, limit)

@@ -35,7 +35,7 @@ def _check_metrics(metrics: EvalMetric | list[EvalMetric] | None) -> list[EvalMe
 
 
 def _check_handler_metric_ref(handler: object, known_metrics: Iterable[EvalMetric]) -> None:
-    """Raises ValueError where a handler has other metrics than the estimator's, which nobody would update."""
+    """Raises ValueError if a handler has metrics other than the estimator's, which would not be updated."""
     for name in dir(handler):
         if "metric" not in name:
             continue

@@ -116,7 +116,7 @@ class MobileNetV2(Classifier):
 
 
 def _suffix(multiplier: float) -> str:
-    """A multiplier as it stands in the names of parameter files."""
+    """Returns a multiplier as the names of parameter files contain it."""
     return f"{multiplier:.2f}".removesuffix("0") if multiplier in (1.0, 0.5) else f"{multiplier:.2f}"
 
 

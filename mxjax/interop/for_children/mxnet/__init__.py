@@ -7,7 +7,7 @@ search.
 import os
 import sys
 
-_own = sys.modules.pop(__name__)  # another module takes this name; Python 2 empties one that nobody has
+_own = sys.modules.pop(__name__)  # another module takes this name; Python 2 clears an unreferenced module
 _is_here = False
 if sys.version_info >= (3, 11):
     import importlib.util
@@ -18,7 +18,7 @@ if _is_here:
 else:
     _folder = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     sys.path[:] = [path for path in sys.path if os.path.abspath(path) != _folder]
-import mxnet  # noqa: E402  # pyright: ignore[reportMissingImports]  whoever asked for it gets what has this name now
+import mxnet  # noqa: E402  # pyright: ignore[reportMissingImports]  the importer gets the module that has this name now
 
 
 def __getattr__(name):

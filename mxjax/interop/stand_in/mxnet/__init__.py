@@ -11,7 +11,7 @@ except ModuleNotFoundError as error:
     raise ModuleNotFoundError("this mxnet is a stand-in for mxjax, which is not installed: install mxjax, "
                               "or uninstall mxnet", name="mxjax") from None
 mxjax.interop.install_mxnet_alias()
-import mxnet  # noqa: E402  # pyright: ignore[reportMissingImports]  whoever asked for it gets what has this name now
+import mxnet  # noqa: E402  # pyright: ignore[reportMissingImports]  the importer gets the module that has this name now
 
 
 def __getattr__(name):

@@ -52,7 +52,7 @@ def _colours(brightness: float, contrast: float, saturation: float, hue: float, 
 
 
 def _to_tensor(mean: bool | Sequence[float] | None, std: bool | Sequence[float] | None, dtype: str) -> list[Block]:
-    """Returns what makes a tensor of an image."""
+    """Returns the transforms from an image to a tensor."""
     mean, std = _MEAN if mean is True else mean, _STD if std is True else std
     for name, value in (("mean", mean), ("std", std)):
         if value is not None and not isinstance(value, tuple | list):

@@ -97,7 +97,7 @@ class HybridCompose(HybridSequential):
 
 
 def _front(F: ModuleType) -> Any:  # noqa: N803
-    """Returns where the operators are: F, or its NumPy flavour's extensions."""
+    """Returns where the operators are: F, or its NumPy namespace's extensions."""
     return F.npx if is_np_array() else F
 
 

@@ -23,7 +23,7 @@ _LEVEL = level.fix("mxjax.gluon")
 
 
 def _and_others(changed: object, args: tuple) -> Any:
-    """Returns an image with what was given beside it, such as a label, as MXNet 2 does."""
+    """Returns an image with the further arguments, such as a label, as MXNet 2 does."""
     return (changed, *args) if args else changed
 
 
@@ -39,7 +39,7 @@ class ImageOp(HybridBlock):
 
     if _LEVEL == 2:
         def forward(self, x: NDArray, *args: object) -> Any:
-            """x, transformed, and what was given beside it."""
+            """Returns the transformed x and the further arguments."""
             from ..... import numpy_extension  # at this level alone
             return _and_others(self._changed(x, numpy_extension.image), args)
     else:

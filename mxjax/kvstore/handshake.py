@@ -24,13 +24,13 @@ from collections.abc import Callable, Sequence
 from ..base import MXNetError
 from .wire import Channel
 
-__all__ = ["Door", "connect", "is_local", "listening_addresses", "meeting_addresses", "own_host"]
+__all__ = ["AuthenticatedListener", "connect", "is_local", "listening_addresses", "meeting_addresses", "own_host"]
 
 _HELLO, _SAME_MACHINE, _NO = b"MXJ2", b"MXJM", b"MXJN"
 _NONCE = _PROOF = 32
 _GREETING, _CLAIM, _VERDICT = 4 + _NONCE, 4 + _NONCE + _PROOF, 4 + _PROOF
 _PATIENCE = 5.0  # seconds for a handshake
-_CROWD = 256  # strangers at a time; more wait until one has proved who it is, or until one has had its second
+_CROWD = 256  # unauthenticated connections at a time; more wait until one is accepted or its second is over
 _TURN = 1.0
 
 
@@ -46,7 +46,7 @@ def _place(sock: socket.socket) -> bytes:
 
 
 def _channel(sock: socket.socket, secret: bytes, purpose: str, said: bytes, calls: bool) -> Channel:
-    """A connection whose two ends have proved what they had to; `said`: all that both have said, proofs aside."""
+    """Returns a connection whose two ends are authenticated; `said`: all messages of both, without the proofs."""
     sock.setblocking(True)
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -122,7 +122,7 @@ class _Stranger:
         self.greeting, self.claim = _HELLO + secrets.token_bytes(_NONCE), b""
 
 
-class Door:
+class AuthenticatedListener:
     """Listens on a port and accepts connections that prove knowledge of the secret.
 
     Args:
@@ -155,7 +155,7 @@ class Door:
         self._selector.register(self._alarm, selectors.EVENT_READ, lambda: None)
         self._listens = False
         self._watch(True)
-        self._thread = threading.Thread(target=self._run, name=f"mxjax-door-{purpose}", daemon=True)
+        self._thread = threading.Thread(target=self._run, name=f"mxjax-handshake-{purpose}", daemon=True)
         self._thread.start()
 
     def close(self) -> None:
@@ -189,7 +189,7 @@ class Door:
             sock.close()
 
     def _make_room(self) -> None:
-        """Sends away who takes too long: at once where others wait."""
+        """Closes connections that take too long, at once if others wait."""
         now = time.monotonic()
         for stranger in list(self._strangers.values()):
             age = now - stranger.since
@@ -242,7 +242,7 @@ class Door:
             sock.send(said[-4:] + _proof(self._secret, "listener", self._purpose, said))
             threading.Thread(target=self._let_in, args=(sock, said), name=f"mxjax-{self._purpose}",
                              daemon=True).start()
-        except (OSError, RuntimeError):  # it has gone, or there are no more threads
+        except (OSError, RuntimeError):  # the caller has ended, or the system has no more threads
             self._free.release()
             sock.close()
 
@@ -262,7 +262,7 @@ class Door:
         try:
             self._serve(_channel(sock, self._secret, self._purpose, said, calls=False))
         except OSError:
-            pass  # it has gone
+            pass  # the caller has ended
         finally:
             self._free.release()
             sock.close()

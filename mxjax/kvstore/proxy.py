@@ -21,22 +21,22 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..base import MXNetError
-from . import door, wire
+from . import handshake, wire
 
-__all__ = ["Relay"]
+__all__ = ["CoordinationProxy"]
 
 _LONGEST_FOLDER = 70  # a Unix socket's path has a hundred characters at most
 _PIECE = 1 << 16
 
 
-class Relay:
+class CoordinationProxy:
     """This process's connection to JAX's coordination service; `address` is its gRPC address.
 
     Args:
         secret: the job's.
         hosts: in worker 0, which runs the service: addresses on which the others connect (`port`).
         workers: number of workers.
-        there: in all other workers: host and port of worker 0's relay.
+        there: in all other workers: host and port of worker 0's proxy.
     """
 
     def __init__(self, secret: bytes, hosts: Sequence[str] = (), workers: int = 1,
@@ -47,21 +47,22 @@ class Relay:
         self.address = f"unix:{self._path}"
         self.port = 0
         if there is None:
-            self._door = door.Door(hosts, 0, secret, "devices", self._bring_here, most=2 * workers + 8)
-            self.port = self._door.port
+            self._port = handshake.AuthenticatedListener(hosts, 0, secret, "devices", self._bring_here,
+                                                         most=2 * workers + 8)
+            self.port = self._port.port
         else:
             self._secret, self._there = secret, there
             self._listener = socket.socket(socket.AF_UNIX)
             self._listener.bind(self._path)
             self._listener.listen()
             self._clients: list[socket.socket] = []
-            threading.Thread(target=self._accept, name="mxjax-relay", daemon=True).start()
+            threading.Thread(target=self._accept, name="mxjax-proxy", daemon=True).start()
 
     def close(self) -> None:
         """Removes the socket; existing connections stay open."""
         shutil.rmtree(self._folder, ignore_errors=True)
         if self.port:
-            self._door.close()
+            self._port.close()
 
     def _bring_here(self, channel: wire.Channel) -> None:
         """In worker 0: one worker's words to the service, until either side ends."""
@@ -70,7 +71,7 @@ class Relay:
                 if not os.path.isdir(self._folder):
                     return
                 time.sleep(0.02)
-            thread = threading.Thread(target=_carry, args=(service, channel), name="mxjax-relay", daemon=True)
+            thread = threading.Thread(target=_carry, args=(service, channel), name="mxjax-proxy", daemon=True)
             thread.start()
             _bring(channel, service)
             service.shutdown(socket.SHUT_RDWR)
@@ -80,16 +81,16 @@ class Relay:
         while True:
             try:
                 client, _ = self._listener.accept()
-                channel = door.connect(self._there, self._secret, "devices", 30, "JAX's coordination service")
+                channel = handshake.connect(self._there, self._secret, "devices", 30, "JAX's coordination service")
             except (OSError, MXNetError):
                 return
             self._clients.append(client)  # never closed: that would be the end of this process
-            threading.Thread(target=_carry, args=(client, channel), name="mxjax-relay", daemon=True).start()
-            threading.Thread(target=_bring, args=(channel, client), name="mxjax-relay", daemon=True).start()
+            threading.Thread(target=_carry, args=(client, channel), name="mxjax-proxy", daemon=True).start()
+            threading.Thread(target=_bring, args=(channel, client), name="mxjax-proxy", daemon=True).start()
 
 
 def _carry(sock: socket.socket, channel: wire.Channel) -> None:
-    """Sends on what comes from a Unix socket."""
+    """Forwards the data of a Unix socket to the other process."""
     try:
         while piece := sock.recv(_PIECE):
             wire.send(channel, {}, [np.frombuffer(piece, np.uint8)])
@@ -99,7 +100,7 @@ def _carry(sock: socket.socket, channel: wire.Channel) -> None:
 
 
 def _bring(channel: wire.Channel, sock: socket.socket) -> None:
-    """Hands what comes from the other end to a Unix socket."""
+    """Forwards the data of the other process to a Unix socket."""
     try:
         while (message := wire.receive(channel, _check)) is not None:
             sock.sendall(message[1][0].data)
