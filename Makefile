@@ -6,7 +6,7 @@ WORKERS ?= 3
 
 SECONDS_EACH ?= 60
 
-.PHONY: demo test test-slow test-all lint attack fuzz bench figures accelerators docs convert-check cluster-check serve-check clean
+.PHONY: demo test suite test-slow test-all lint style types attack fuzz bench figures accelerators docs convert-check cluster-check serve-check clean
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "mxjax needs Python 3.11 or newer; try make PYTHON=python3.12")'
@@ -23,14 +23,22 @@ $(VENV)/.test: pyproject.toml | $(BIN)/python
 demo: $(VENV)/.demo
 	$(BIN)/python -m mxjax run examples/demo/digits.py --output demo-output
 
-lint: $(VENV)/.test
+lint: style types
+
+style: $(VENV)/.test
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports
+
+types: $(VENV)/.test
 	$(BIN)/python tools/check_types.py
+
+# The type checker, of one thread, runs beside the tests.
+test: style
+	$(MAKE) --jobs 2 types suite
 
 # On two processors; a third worker computes while others wait for processes that they started. NumPy's products by one
 # thread: the workers share the processors already. Processes of tests read compiled modules, whatever the environment says
-test: lint
+suite: $(VENV)/.test
 	OPENBLAS_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $(WORKERS) tests
 
 # tests that are marked slow, which `test` leaves out: quicker ones have most of what they say
@@ -99,7 +107,7 @@ CONVERT := .venv-convert
 convert-check: | $(BIN)/python
 	$(BIN)/python -m venv $(CONVERT)
 	$(CONVERT)/bin/python -m pip install --quiet --disable-pip-version-check $(TORCH_INDEX:%=--extra-index-url %) -e '.[pytorch,flax,tensorflow]' 'pytest>=8' 'pytest-timeout>=2.3'
-	$(CONVERT)/bin/python -m pytest -m '' tests/tools/test_convert_source.py tests/tools/test_convert_savedmodel.py
+	MXJAX_CONVERT=$(or $(MXJAX_CONVERT),check) $(CONVERT)/bin/python -m pytest -m '' tests/tools/test_convert_source.py tests/tools/test_convert_savedmodel.py
 
 # jobs on a local Ray cluster, and the manifests of examples/cluster against their schemas
 CLUSTER := .venv-cluster

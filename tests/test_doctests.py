@@ -10,8 +10,8 @@ import mxjax as mx
 
 def test_a_sample_of_the_examples_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    said = dict(doctests.examples("", (0, 25)))
-    assert len(said) > 20
+    said = dict(doctests.examples("", (0, 50)))
+    assert len(said) > 10
     assert not [text for text in said.values() if text]
 
 

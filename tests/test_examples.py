@@ -13,9 +13,11 @@ SCRIPTS = ["operators/quadratic.py", "operators/abs.py", "operators/smooth_l1.py
            "operators/convolution_property.py", "engine/schedule_files.py", "gluon/image_classification.py",
            "gluon/word_language_model.py", "gluon/vae.py", "gluon/transfer_learning.py",
            "sparse/factorization_machine.py", "sparse/wide_deep.py"]
+SLOW = ("gluon/word_language_model.py", "gluon/transfer_learning.py", "sparse/wide_deep.py")
 
 
-@pytest.mark.parametrize("script", SCRIPTS)
+@pytest.mark.parametrize("script", [pytest.param(script, marks=pytest.mark.slow if script in SLOW else ())
+                                    for script in SCRIPTS])
 def test_example(script, monkeypatch, capsys):
     monkeypatch.syspath_prepend(str((EXAMPLES / script).parent))
     monkeypatch.setattr(sys, "argv", [script])
@@ -23,6 +25,7 @@ def test_example(script, monkeypatch, capsys):
     assert capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_several_devices():
     """In a process of its own: the number of the host's devices is settled when JAX starts."""
     environment = {**os.environ, "XLA_FLAGS": "--xla_force_host_platform_device_count=4"}

@@ -59,6 +59,7 @@ for module in (mx.nd.np._internal, mx.sym.np._internal):
 """)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_each_of_these_can_be_the_first():
     _run("""

@@ -461,6 +461,7 @@ store._barrier()
 """
 
 
+@pytest.mark.slow
 def test_a_whole_job(tally, tmp_path):
     """Scheduler, JAX's coordination service, both kinds of stores: all on loopback, and the secret on no command line.
 

@@ -202,7 +202,9 @@ _FORKS = {"before arrays are used": (_FORK_FIRST,), "the child is the first to c
           "a pool": (_POOL,), "what is refused": (_REFUSED,)}
 
 
-@pytest.mark.parametrize("name", _FORKS)
+@pytest.mark.parametrize("name", [
+    pytest.param(name, marks=pytest.mark.slow if name in ("before arrays are used", "the parent has programs") else ())
+    for name in _FORKS])
 def test_forks(name, tally, effort, tmp_path):
     code, *args = _FORKS[name]
     for _ in range(effort(2, 30)):

@@ -209,6 +209,7 @@ def alone(*args):
     return told(done.stdout)
 
 
+@pytest.mark.slow
 def test_two_processes_and_one(tmp_path):
     code, output = launch("-n", 2, sys.executable, JOB, tmp_path / "two", 3, 2, "fsdp")
     assert code == 0, output

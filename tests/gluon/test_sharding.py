@@ -141,6 +141,7 @@ def run(code, *args):
     assert done.stdout.strip() == "good", done.stderr
 
 
+@pytest.mark.slow
 def test_numbers_are_those_of_one_device():
     run(NUMBERS)
 

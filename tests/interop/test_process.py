@@ -156,6 +156,7 @@ print(importlib.metadata.version("mxnet"), importlib.metadata.packages_distribut
 """
 
 
+@pytest.mark.slow
 def test_processes_that_a_script_starts_have_the_alias(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(_STARTS_OTHERS)

@@ -26,6 +26,7 @@ def test_a_workers_death_is_no_reason_to_end_and_servers_may_be_threads():
     assert "[0] goes on: 1 dead, value 3.0" in output, output
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_started_again_goes_on():
     status, output = launch("-n", 2, "-s", 1, "--restarts", 1, "async_return.py")
     assert status == 0, output

@@ -406,6 +406,7 @@ def _result(model, arrays, path):
         return None
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of the cases' own arithmetic
 def test_the_standards_own_cases(tmp_path):
     """An operator of a file is what the standard says, or it is refused."""

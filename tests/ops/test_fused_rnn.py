@@ -83,7 +83,8 @@ def test_lengths(mode):
         np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-9)
 
 
-@pytest.mark.parametrize("mode, projection", [("rnn_tanh", None), ("lstm", 3), ("gru", None)])
+@pytest.mark.parametrize("mode, projection", [("rnn_tanh", None), ("gru", None),
+                                              pytest.param("lstm", 3, marks=pytest.mark.slow)])
 def test_derivatives(mode, projection):
     arrays, params = _arguments(mode, 2, 1, projection)
     check_derivatives(lambda *a: recurrent.rnn(*a, state_outputs=True, **params), tuple(arrays), 2, rtol=1e-4)

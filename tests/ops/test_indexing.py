@@ -276,8 +276,8 @@ def _hard_to_part(size):
 
 
 @pytest.mark.parametrize("rows", [
-    np.random.RandomState(1).randint(-2, 2, (3, 300)), np.stack([np.arange(300) % 150, np.arange(300)]),
-    _hard_to_part(5000)[None] // 3])
+    np.random.RandomState(1).randint(-2, 2, (3, 300)), _hard_to_part(5000)[None] // 3,
+    pytest.param(np.stack([np.arange(300) % 150, np.arange(300)]), marks=pytest.mark.slow)])
 def test_the_host_and_loops_have_one_order(rows):
     keys = rows.astype("int32")
     for count, whole in (keys.shape[-1], True), (keys.shape[-1] - 7, True), (20, False), (2, False):

@@ -218,6 +218,7 @@ print("alike")
 """
 
 
+@pytest.mark.slow
 def test_on_a_mesh():
     done = subprocess.run([sys.executable, "-c", _MESH], capture_output=True, text=True, timeout=240, check=False)
     assert done.stdout == "alike\n", done.stderr

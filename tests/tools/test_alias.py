@@ -232,6 +232,7 @@ print(len(found))
 """
 
 
+@pytest.mark.slow
 def test_threads_whose_first_import_is_a_module_of_it(environment, tmp_path):
     for _ in range(3):  # without a finder some of them met an empty package, in about every fifth process
         done = call(environment, "-c", MODULES_AT_ONCE, folder=tmp_path)
@@ -405,6 +406,7 @@ def test_without_mxjax_it_says_what_is_missing(tmp_path):
         "installed: install mxjax, or uninstall mxnet"
 
 
+@pytest.mark.slow
 def test_the_wheel_has_the_same_files_and_is_found(tmp_path):
     pytest.importorskip("setuptools", minversion="77")
     source = ROOT / "packaging" / "mxnet"

@@ -61,7 +61,8 @@ def test_so_do_those_that_no_heap_of_a_thread_holds():
 @glibc
 @pytest.mark.parametrize("limit", [{"MALLOC_MMAP_THRESHOLD_": "1000000"},
                                    {"MALLOC_TOP_PAD_": "0", "MALLOC_ARENA_MAX": "9"},
-                                   {"GLIBC_TUNABLES": "glibc.malloc.mmap_threshold=1000000"}])
+                                   pytest.param({"GLIBC_TUNABLES": "glibc.malloc.mmap_threshold=1000000"},
+                                                marks=pytest.mark.slow)])
 def test_limits_in_the_environment_stay(limit):
     assert _measured(**limit)[0] > 9000
 

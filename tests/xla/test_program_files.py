@@ -144,6 +144,7 @@ def test_other_machines_have_other_folders(monkeypatch, tmp_path):
     assert files.folder() != here and files.folder().parent == here.parent == tmp_path
 
 
+@pytest.mark.slow
 def test_packed_programs_are_found_where_they_are_named(script, monkeypatch, tmp_path, capsys):
     packed = tmp_path / "model.programs"
     assert commands.main(["cache", "--dir", str(tmp_path / "kept")]) == 0
@@ -184,6 +185,7 @@ def test_without_a_folder_scripts_run(script, monkeypatch, tmp_path):
         mx.runtime.use_cache()
 
 
+@pytest.mark.slow
 def test_workers_get_the_folder(script, tmp_path):
     (tmp_path / "worker.py").write_text("import jax; print(jax.config.jax_compilation_cache_dir)")
     for options, wanted in (([], str(files.folder())), (["--no-cache"], "None")):
