@@ -1,6 +1,5 @@
 """The layers: what import-linter's contracts in pyproject.toml do not say of the graph of imports."""
 
-import ast
 import pathlib
 import subprocess
 import sys
@@ -60,17 +59,3 @@ def test_the_layers_hold():
     done = subprocess.run([sys.executable, "-c", "from importlinter.cli import lint_imports_command; "
                            "lint_imports_command()"], cwd=ROOT.parent, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0 and "0 broken" in done.stdout, done.stdout + done.stderr
-
-
-def test_imports_inside_functions_say_why():
-    """One stays there for an optional dependency or a measured import time, with its reason beside it."""
-    bare = []
-    for path in sorted(ROOT.rglob("*.py")):
-        lines = path.read_text(encoding="utf-8").split("\n")
-        for function in ast.walk(ast.parse("\n".join(lines))):
-            if not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                continue
-            for node in ast.walk(function):
-                if isinstance(node, ast.ImportFrom) and node.level and "#" not in lines[node.lineno - 1]:
-                    bare.append(f"{path.relative_to(ROOT)}:{node.lineno}: {lines[node.lineno - 1].strip()}")
-    assert not bare

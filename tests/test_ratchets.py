@@ -71,6 +71,18 @@ def test_docstrings_that_are_clauses(nodes):
     assert count == 0
 
 
+def test_imports_inside_functions_say_why(sources, nodes):
+    """One stays there for an optional dependency or a measured import time, with its reason beside it."""
+    bare = []
+    for name, nodes_of_file in nodes.items():
+        lines = sources[name].split("\n")
+        for function in nodes_of_file:
+            if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                bare += [f"{name}:{node.lineno}: {lines[node.lineno - 1].strip()}" for node in ast.walk(function)
+                         if isinstance(node, ast.ImportFrom) and node.level and "#" not in lines[node.lineno - 1]]
+    assert not bare
+
+
 def test_no_function_is_long(nodes):
     """Docstrings aside, a function fits on a screen."""
     long = []

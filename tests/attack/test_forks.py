@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from marks import sampled
 
 PROGRAM = Path(__file__).with_name("forks.py")
 _FOUND = importlib.util.spec_from_file_location("forks", PROGRAM)
@@ -34,7 +35,7 @@ def files(tmp_path_factory):
 
 
 @pytest.mark.timeout(2 * SECONDS)
-@pytest.mark.parametrize("before", forks.BEFORE if os.environ.get("MXJAX_ATTACK") == "full" else SAMPLE)
+@pytest.mark.parametrize("before", forks.BEFORE if os.environ.get("MXJAX_ATTACK") == "full" else sampled(SAMPLE))
 def test_forked_children_compute(before, files, tally, effort):
     step = effort(2 * len(SAMPLE), 1)
     after = list(forks.AFTER)[SAMPLE.index(before) if step > 1 else 0::step]

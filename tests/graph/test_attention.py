@@ -119,7 +119,8 @@ def trace(graph, shapes):
 
 
 @pytest.mark.parametrize(("made", "bias"), [
-    (products, None), (interleaved, None), (decoder, None), (four_axes, None), (turned, None),
+    (products, None), (interleaved, None), (decoder, None),
+    *[pytest.param(made, None, marks=pytest.mark.slow) for made in (four_axes, turned)],
     (masked, (BATCH * HEADS, 1, TIME, TIME)), (lambda: masked(again=False), (BATCH * HEADS, 1, TIME, TIME)),
     (lambda: added((BATCH * HEADS, TIME, TIME)), (BATCH, HEADS, TIME, TIME)),
     (lambda: added((1, TIME, TIME)), (1, 1, TIME, TIME)), (lambda: added((1, 1, TIME)), (1, 1, 1, TIME)),

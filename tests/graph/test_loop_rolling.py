@@ -5,6 +5,7 @@ from collections import OrderedDict
 import jax
 import numpy as np
 import pytest
+from marks import sampled
 
 import mxjax as mx
 from mxjax._random.streams import source
@@ -77,7 +78,7 @@ STACKS = {  # nodes and repetitions of what becomes loops, with outputs merged a
 }
 
 
-@pytest.mark.parametrize("merge", [True, False])
+@pytest.mark.parametrize("merge", sampled([True, False]))
 @pytest.mark.parametrize("name", STACKS)
 def test_cells(monkeypatch, name, merge):
     make, merged, apart = STACKS[name]

@@ -490,6 +490,7 @@ def _compare(op, params, shapes, dtypes, np_shape):
     return said is not None
 
 
+@pytest.mark.slow
 def test_what_rules_say_is_what_evaluation_says():
     """Shapes and dtypes of all operators with exact rules; shapes that do not fit are left to evaluation."""
     told_of = set()

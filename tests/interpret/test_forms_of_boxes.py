@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from marks import sampled
 
 from .forms import check, leaves_out
 
@@ -13,10 +14,10 @@ def boxes(*shape, seed=0, classes=3):
     return np.concatenate([rng.randint(0, classes, (*shape, 1)), rng.rand(*shape, 1), low, low + size], -1).astype("f4")
 
 
-@pytest.mark.parametrize("params", [
+@pytest.mark.parametrize("params", sampled([
     {}, {"overlap_thresh": 0.3, "valid_thresh": 0.4}, {"topk": 5}, {"id_index": 0, "background_id": 1},
     {"id_index": 0, "force_suppress": True}, {"in_format": "center", "id_index": 0},
-    {"out_format": "center"}, {"in_format": "center", "out_format": "corner", "overlap_thresh": 0.2}])
+    {"out_format": "center"}, {"in_format": "center", "out_format": "corner", "overlap_thresh": 0.2}]))
 def test_suppression(params):
     for shape in ((9,), (2, 3, 8)):
         check("_contrib_box_nms", [boxes(*shape)], params)

@@ -10,6 +10,7 @@ import sys
 
 import pytest
 from launching import HERE, ROOT, environment
+from marks import sampled
 
 from mxjax.kvstore import cluster
 from mxjax.kvstore.wire import free_port
@@ -62,7 +63,7 @@ def _in_pods(rank, number):
             "MXJAX_CLUSTER_TOKEN": "0123456789abcdef"}
 
 
-@pytest.mark.parametrize("variables", [_by_srun, _by_mpirun, _by_mpirun_in_slurm, _in_pods])
+@pytest.mark.parametrize("variables", sampled([_by_srun, _by_mpirun, _in_pods, _by_mpirun_in_slurm]))
 def test_two_processes_find_each_other(tmp_path, variables):
     number = _job_number()
     for rank, (status, output) in enumerate(_run(tmp_path, lambda rank: variables(rank, number))):

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
+from marks import sampled
 from opcall import call, gradients
 
 import mxjax as mx
@@ -59,14 +60,14 @@ def test_product_of_windows(shape, kernel, stride, dilate, pad):
     np.testing.assert_allclose(out, expected[0], rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("layout, space, kernel, options", [
+@pytest.mark.parametrize("layout, space, kernel, options", sampled([
     (None, (6, 5), (3, 5), {}), (None, (6, 5), (6, 2), {"stride": (1, 2), "pad": (0, 1)}),
     (None, (6, 5), (6, 2), {"dilate": (1, 3)}), ("NHWC", (6, 5), (3, 5), {"pad": (1, 0)}),
     ("NHWC", (6, 5), (6, 3), {"stride": (2, 1)}), (None, (4, 5, 3), (4, 2, 3), {}), (None, (4, 5, 3), (2, 5, 2), {}),
     ("NDHWC", (4, 5, 3), (4, 2, 3), {}), ("NDHWC", (4, 5, 3), (2, 5, 2), {"pad": (1, 0, 1)}),
     (None, (9, 52), (3, 50), {}), ("NHWC", (52, 9), (50, 3), {"pad": (0, 1)}),  # nearly as long
     (None, (9, 50), (3, 50), {"pad": (1, 1), "stride": (2, 1)}), (None, (60, 9), (29, 5), {"dilate": (2, 1)}),
-    (None, (9, 52, 5), (2, 50, 4), {"stride": (1, 2, 1)}), ("NDHWC", (52, 3, 6), (50, 1, 3), {"pad": (1, 0, 1)})])
+    (None, (9, 52, 5), (2, 50, 4), {"stride": (1, 2, 1)}), ("NDHWC", (52, 3, 6), (50, 1, 3), {"pad": (1, 0, 1)})]))
 def test_kernels_as_long_as_the_data_along_some_axes_have_channels_there(layout, space, kernel, options):
     dims, shapes = len(kernel), [(*s, 3) if layout else (s[0], 3, *s[1:]) for s in ((2, *space), (4, *kernel))]
     data, weight = (RANDOM.normal(size=shape).astype("float32") for shape in shapes)

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
-from marks import needs_onednn
+from marks import needs_onednn, sampled
 
 import mxjax as mx
 from mxjax.kernel.compiled import Compiled
@@ -82,7 +82,7 @@ SHAPES = [((7, 9), (3, 2), dict(window_strides=(1, 1), padding=[(1, 1), (0, 0)])
           ((5, 4, 6), (2, 1, 3), dict(window_strides=(1, 2, 1), padding=[(0, 1), (0, 0), (1, 1)]))]
 
 
-@pytest.mark.parametrize("space, kernel, given", SHAPES)
+@pytest.mark.parametrize("space, kernel, given", sampled(SHAPES))
 @pytest.mark.parametrize("form, wanted", [("_by_element", 1), ("_at_once", 1), ("_by_phase", 0),
                                           ("_phases_at_once", 0)])
 @needs_onednn
@@ -107,7 +107,7 @@ def test_of_the_library(monkeypatch, form, wanted, space, kernel, given):
     assert bool(count) == (True if wanted else moves)
 
 
-@pytest.mark.parametrize("space, kernel, given", SHAPES)
+@pytest.mark.parametrize("space, kernel, given", sampled(SHAPES))
 @pytest.mark.parametrize("last", [False, True])
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 def test_in_groups(space, kernel, given, last, dtype):

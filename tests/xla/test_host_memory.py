@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+from marks import sampled
 
 glibc = pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="the limits are glibc's: for others none is set")
 
@@ -98,11 +99,11 @@ print(threads[0], any("XLA" in name for name in names()))
 
 
 @glibc
-@pytest.mark.parametrize("first", [
+@pytest.mark.parametrize("first", sampled([
     "mx.nd.ones((2, 2))", "mx.nd.array([1, 2])", "mx.sym.var('a').simple_bind(mx.cpu(), a=(2, 2))",
     "mx.random.uniform(shape=(2,))", "mx.context.default_device()", "mx.cpu().jax_device", "mx.nd.waitall()",
     "mx.gluon.nn.Dense(2, in_units=2).initialize()",
-    "mx.mod.Module(mx.sym.relu(mx.sym.var('data')), label_names=None).bind([('data', (2, 3))])"])
+    "mx.mod.Module(mx.sym.relu(mx.sym.var('data')), label_names=None).bind([('data', (2, 3))])"]))
 def test_limits_are_set_before_jax_has_threads(first):
     """glibc counts heaps when threads first ask for memory."""
     code = _FIRST.replace("FIRST", first)
