@@ -29,6 +29,14 @@ USED = set("""_internal _LIB _Symbol _repr_html_ _replace _children _set_attr _e
     _prepare_group2ctxs _worker_initializer _read_batch _model_sha1 _deferred_compute _reconstructor""".split())
 
 
+@pytest.fixture(scope="module", autouse=True)
+def without_garbage_collection():
+    """Collections would take two thirds of the time in which Python parses."""
+    gc.disable()
+    yield
+    gc.enable()
+
+
 @pytest.fixture(scope="module")
 def sources():
     return {path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8") for path in sorted(ROOT.rglob("*.py"))}
@@ -37,11 +45,7 @@ def sources():
 @pytest.fixture(scope="module")
 def nodes(sources):
     """Returns the syntax nodes of each file."""
-    gc.disable()  # it would look through the nodes again and again, and take two thirds of the time
-    try:
-        return {name: list(ast.walk(ast.parse(text))) for name, text in sources.items()}
-    finally:
-        gc.enable()
+    return {name: list(ast.walk(ast.parse(text))) for name, text in sources.items()}
 
 
 def test_private_parts_of_jax_are_imported_in_one_folder(sources):
