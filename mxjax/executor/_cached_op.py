@@ -459,10 +459,10 @@ def _as_function(graph: Lowered) -> Callable[..., list[NDArray]]:
     ops: dict[bool, CachedOp] = {}
 
     def run(*arrays: NDArray) -> list[NDArray]:
-        namespace = bool(arrays) and isinstance(arrays[0], array_classes.numpy)
-        if namespace not in ops:
-            ops[namespace] = CachedOp.of_graph(graph, namespace)
-        result = ops[namespace](*arrays)
+        is_numpy = bool(arrays) and isinstance(arrays[0], array_classes.numpy)
+        if is_numpy not in ops:
+            ops[is_numpy] = CachedOp.of_graph(graph, is_numpy)
+        result = ops[is_numpy](*arrays)
         return result if isinstance(result, list) else [result]
     return run
 
