@@ -563,7 +563,7 @@ def test_images_are_decoded():
     ("int32", 7, (-0.3, 7.2), [0, 0, 1, 0, 0, 1, 1], [0, 0, 1, 2, 3, 5, 6, 7]),
     ("uint8", 7, (0, 255), [3, 0, 0, 0, 0, 0, 0], [0, 36, 72, 109, 145, 182, 218, 255]),
     ("float64", 4, (0.1, 10.1), [1, 1, 1, 0], [0.1, 2.6, 5.1, 7.6, 10.1]),
-    ("int32", 3, (5.5, 7.5), [0, 0, 1], [5, 6, 6, 7])])
+    ("int32", 3, (5.5, 7.5), [0, 0, 1], [5, 6, 6, 7]), ("float32", 4, (5, 5), [0, 0, 1, 0], [4.5, 4.75, 5, 5.25, 5.5])])
 def test_histogram_of_an_interval(values, bins, interval, counts, edges):
     """Results of MXNet 1.9.1: integers have rounded edges, and doubles the edges of an interval of doubles."""
     found = mx.nd.histogram(mx.nd.array([1, 5, 7], dtype=values), bins, range=interval)

@@ -509,9 +509,11 @@ def _matrix(x: Array, k: int) -> Any:
     return _on_diagonal(x, (n, n), k, (0, 1))
 
 
-def _diagonals(name: str, of: Callable[[dict], tuple[int, tuple[int, int]]]) -> None:
-    """Registers the diagonals of matrices, or the matrix of a vector; `of`: selects between them and determines the
-    axes."""
+def _diagonals(name: str, of: Callable[[dict], tuple[int, tuple[int, int]]], most: float = math.inf) -> None:
+    """Registers the diagonals of arrays of at most so many axes, or the matrix of a vector.
+
+    `of` determines the diagonal and the axes from the parameters.
+    """
     def back(p: dict, out_grad: Array, x: Shape) -> Any:
         k, axes = of(p)
         return np.diagonal(out_grad, k) if len(x) == 1 else _on_diagonal(out_grad, x, k, axes)
@@ -521,14 +523,14 @@ def _diagonals(name: str, of: Callable[[dict], tuple[int, tuple[int, int]]]) -> 
         k, axes = of(p)
         if x.ndim == 1:
             return _matrix(x, k)
-        need(x.ndim > 1)
+        need(1 < x.ndim <= most)
         result = _diagonal(x, k, axes)
         need(result.size)
         return result
 
 
 _diagonals("diag", lambda p: (p["k"], (p["axis1"], p["axis2"])))
-_diagonals("_np_diag", lambda p: (p["k"], (0, 1)))
+_diagonals("_np_diag", lambda p: (p["k"], (0, 1)), 2)
 linear("_np_diagflat", back=lambda p, out_grad, x: np.diagonal(out_grad, p["k"]).reshape(x))(
     lambda p, x: _matrix(x.reshape(-1), p["k"]))
 

@@ -18,7 +18,7 @@ from ..._support.c_math import c_function, mixed
 from ..params import np_dtype
 from ..random.on_host import Draw, rounded, size_of
 
-__all__ = ["bernoulli", "choice", "distribution", "multinomial", "multivariate_normal"]
+__all__ = ["bernoulli", "choice", "distribution", "multinomial", "multivariate_normal", "stretches"]
 
 
 def _log(values: np.ndarray) -> np.ndarray:
@@ -107,6 +107,11 @@ def _numbers(name: str, source: Source, count: int, parameters: list[np.ndarray]
     return parameters[0] + drawn if len(parameters) > 1 else drawn
 
 
+def stretches(shape: Sequence[int], size: Sequence[int]) -> bool:
+    """Tells shapes that broadcast to a size."""
+    return len(shape) <= len(size) and all([n in (1, m) for n, m in zip(shape[::-1], size[::-1], strict=False)])
+
+
 def distribution(name: str, names: Sequence[str], shape_of: Callable[..., tuple[int, ...]]) -> Draw:
     """FDraw of a distribution: the numbers, or where there are inputs and noise is enough for these, that.
 
@@ -118,7 +123,7 @@ def distribution(name: str, names: Sequence[str], shape_of: Callable[..., tuple[
     def draw(source: Source, params: dict[str, Any], inputs: Sequence[Any], train: bool) -> np.ndarray | None:
         size_of(params["size"])
         shape, dtype = shape_of(params, *[x.shape for x in inputs]), np_dtype(params.get("dtype", "float32"))
-        if np.broadcast_shapes(shape, *[x.shape for x in inputs]) != shape:
+        if not all([stretches(x.shape, shape) for x in inputs]):
             return None  # which the operator refuses
         count = math.prod(shape)
         if inputs and name in _NOISE:

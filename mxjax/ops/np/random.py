@@ -161,7 +161,7 @@ def _register(name: str, distribution: _Distribution, batched: bool) -> None:
         values = [jnp.asarray(next(given) if numbers[n] is None else numbers[n]).astype(wide) for n in names]
         shape = jnp.broadcast_shapes(*(v.shape for v in values))
         if size is not None:
-            if not batched and jnp.broadcast_shapes(shape, size) != size:
+            if not batched and not _random_on_host.stretches(shape, size):
                 raise MXNetError(f"operator {op_name}: parameters of shape {shape} do not broadcast to size={size}")
             shape = size + shape if batched else size
         return distribution.draw(_key, shape, wide, *values).astype(np_dtype(dtype))

@@ -329,18 +329,20 @@ def histogram(data: Array, bins: Array | None = None, *, bin_cnt: int | None = N
               range: Doubles | None = None) -> tuple[Array, Array]:
     """Counts the values between adjacent edges in `bins`, including the last edge; also returns the edges.
 
-    Instead of `bins`, `bin_cnt` requests equal bins of the interval `range`.  -> int64 counts, bins.
+    Instead of `bins`, `bin_cnt` requests equal bins of the interval `range`; a single number is the centre of an
+    interval of length 1.  -> int64 counts, bins.
     """
     if bins is None:
-        if range is None or bin_cnt is None or len(range) != 2 or bin_cnt < 1 or range[0] >= range[1]:
+        if range is None or bin_cnt is None or len(range) != 2 or bin_cnt < 1 or range[0] > range[1]:
             raise MXNetError(f"operator histogram: without bins, bin_cnt={bin_cnt} must be positive, and range={range} "
                              "must be an interval")
+        low, high = range if range[0] < range[1] else (range[0] - 0.5, range[1] + 0.5)
         number = np.arange(bin_cnt + 1)
-        bins = jnp.asarray(((range[1] * number + range[0] * (bin_cnt - number)) / bin_cnt).astype(data.dtype))
+        bins = jnp.asarray(((high * number + low * (bin_cnt - number)) / bin_cnt).astype(data.dtype))
         values = data.ravel()
-        inside = (values >= range[0]) & (values <= range[1])
+        inside = (values >= low) & (values <= high)
         # as in MXNet, also for bounds that are equal as integers; a product takes a tenth of a search's time
-        guess = (values.astype(jnp.float64) - range[0]) * bin_cnt / (range[1] - range[0])
+        guess = (values.astype(jnp.float64) - low) * bin_cnt / (high - low)
         guess = jnp.clip(guess, 0, bin_cnt - 1).astype(jnp.int32)
         place = jnp.clip(guess + (values >= bins[guess + 1]) - (values < bins[guess]), 0, bin_cnt - 1)
     else:

@@ -340,8 +340,9 @@ def diag(data: Array, *, k: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
     return jnp.diagonal(data, k, first, second)
 
 
-def _check_blocks(name: str, data: Array, block_size: int, divides: bool) -> None:
-    if data.ndim != 4 or block_size < 1 or not divides or 0 in data.shape[1:]:
+def _check_blocks(name: str, data: Array, block_size: int, axes: Sequence[int], block: int) -> None:
+    """Raises an error unless each of these axes consists of blocks of this length."""
+    if data.ndim != 4 or block_size < 1 or 0 in data.shape[1:] or any([data.shape[a] % block for a in axes]):
         raise MXNetError(f"operator {name}: block_size={block_size} does not divide an array of shape {data.shape} "
                          "(batch, depth, height, width)")
 
@@ -349,7 +350,7 @@ def _check_blocks(name: str, data: Array, block_size: int, divides: bool) -> Non
 @register("depth_to_space")
 def depth_to_space(data: Array, *, block_size: int) -> Array:
     """(batch, depth·b², height, width) -> (batch, depth, height·b, width·b) with b = block_size."""
-    _check_blocks("depth_to_space", data, block_size, data.ndim == 4 and data.shape[1] % block_size ** 2 == 0)
+    _check_blocks("depth_to_space", data, block_size, (1,), block_size ** 2)
     n, c, h, w = data.shape
     b = block_size
     blocks = data.reshape(n, b, b, c // b ** 2, h, w).transpose(0, 3, 4, 1, 5, 2)
@@ -359,8 +360,7 @@ def depth_to_space(data: Array, *, block_size: int) -> Array:
 @register("space_to_depth")
 def space_to_depth(data: Array, *, block_size: int) -> Array:
     """(batch, depth, height·b, width·b) -> (batch, depth·b², height, width) with b = block_size."""
-    _check_blocks("space_to_depth", data, block_size,
-                  data.ndim == 4 and data.shape[2] % block_size == data.shape[3] % block_size == 0)
+    _check_blocks("space_to_depth", data, block_size, (2, 3), block_size)
     n, c, h, w = data.shape
     b = block_size
     return data.reshape(n, c, h // b, b, w // b, b).transpose(0, 3, 5, 1, 2, 4).reshape(n, c * b ** 2, h // b, w // b)
