@@ -66,8 +66,8 @@ def _without_prefix(init: Callable[..., None]) -> Callable[..., None]:
     """A layer's `__init__` without the arguments of MXNet 1.x, which are refused below as keywords."""
     signature = inspect.signature(init)
     shown = [p for p in signature.parameters.values() if p.name not in ("prefix", "params")]
-    if len(shown) == len(signature.parameters) or any(p.kind is p.VAR_POSITIONAL for p in shown):
-        return init
+    if "prefix" not in signature.parameters or any(p.kind is p.VAR_POSITIONAL for p in shown):
+        return init  # `params` alone is an argument of MXNet 2 as well
     names = [p.name for p in shown if p.kind is p.POSITIONAL_OR_KEYWORD][1:]
 
     @functools.wraps(init)

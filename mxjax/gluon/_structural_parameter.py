@@ -131,11 +131,6 @@ class Parameter(_parameter.Parameter, own_arrays=False):
             existing = getattr(self, key, None)
             if existing is None:
                 setattr(self, key, wanted)
-            elif key == "shape":
-                merged = _parameter.merged(wanted, existing)
-                if merged is None:
-                    raise AssertionError(f"Parameter '{self.name}': desired shape {wanted}, stored {existing}")
-                self._shape = merged
             elif wanted is not None and (np_dtype(wanted) != np_dtype(existing) if key == "dtype" else
                                          wanted != existing):
                 raise AssertionError(f"Parameter '{self.name}': desired {key} {wanted!r}, stored {existing!r}")

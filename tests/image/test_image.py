@@ -24,6 +24,27 @@ def test_decoding(tmp_path):
     assert np.array_equal(out.asnumpy(), pixels)
 
 
+class Labelled(mx.img.DetAugmenter):
+    """Replaces the objects of an image."""
+
+    def __init__(self, label):
+        super().__init__()
+        self.label = label
+
+    def __call__(self, src, label):
+        return src, self.label
+
+
+def images(**options):
+    settings = {"data_shape": (3, 4, 4), "imglist": [[0, "x.png"]], "path_root": ".", **options}
+    return mx.img.ImageIter(1, **settings)
+
+
+def boxes(label=(2, 5, 0, 0, 0, 1, 1), **options):
+    settings = {"data_shape": (3, 4, 4), "imglist": [[np.array(label), "x.png"]], "path_root": ".", **options}
+    return mx.img.ImageDetIter(1, **settings)
+
+
 @pytest.mark.parametrize("call,error,words", [
     (lambda: mx.img.imdecode(b"junk"), mx.MXNetError, "Invalid image file"),
     (lambda: mx.img.imdecode(b""), mx.MXNetError, "empty buffer"),
@@ -34,10 +55,52 @@ def test_decoding(tmp_path):
     (lambda: mx.img.imresize(image, 3, 3, interp=7), mx.MXNetError, "interpolation method 7"),
     (lambda: mx.img.imrotate(image.astype("float32"), 3, True, True), ValueError, "cannot be both"),
     (lambda: mx.img.imrotate(mx.nd.ones((2, 2)), 3), ValueError, "3 axes or batches with 4, got 2"),
+    (lambda: mx.img.imrotate(image, 3), TypeError, "expects float32 images, got uint8"),
+    (lambda: mx.img.imrotate(mx.nd.ones((3, 2, 2)), mx.nd.ones(1)), TypeError, "requires one angle, a number"),
+    (lambda: mx.img.imrotate(mx.nd.ones((2, 3, 2, 2)), mx.nd.ones(3)), ValueError, "2 images require the same number"),
+    (lambda: mx.img.Augmenter()(image), NotImplementedError, "Augmenter must define __call__"),
+    (lambda: mx.img.DetAugmenter()(image, None), NotImplementedError, "DetAugmenter must define __call__"),
+    (lambda: mx.img.DetBorrowAug(3), TypeError, "Borrowing from invalid Augmenter int"),
+    (lambda: mx.img.DetRandomSelectAug([3]), ValueError, "Allow DetAugmenter in list only, got int"),
+    (lambda: mx.img.CreateAugmenter((3, 4, 4), mean=np.ones(2)), AssertionError,
+     "mean must be True or an array of 1 or 3 numbers"),
+    (lambda: mx.img.CreateAugmenter((3, 4, 4), std=3), AssertionError,
+     "std must be True or an array of 1 or 3 numbers"),
+    (lambda: mx.img.CreateMultiRandCropAugmenter([0.1, 0.2], [(0.7, 1.3)] * 3), AssertionError,
+     "lists of arguments must have the same length"),
+    (lambda: images(imglist=None), AssertionError, "ImageIter needs path_imgrec, path_imglist or imglist"),
+    (lambda: images(dtype="int8"), AssertionError, "int8 label not supported; known: int32, float32, int64, float64"),
+    (lambda: images(num_parts=2, part_index=2), AssertionError, r"part_index must be in \[0, 2\), got 2"),
+    (lambda: images(data_shape=(3, 4)), ValueError, "data_shape should have length 3, with dimensions CxHxW"),
+    (lambda: images(data_shape=(1, 4, 4)), ValueError, "expects inputs to have 3 channels"),
+    (lambda: images().check_valid_image([mx.nd.ones(1)[0].reshape(1).asnumpy()[0]]), RuntimeError,
+     "Data shape is wrong"),
+    (lambda: images(label_width=2).next(), ValueError, "has 1 labels, but label_width is 2"),
+    (lambda: boxes().reshape(label_shape=(1, 5, 1)), ValueError, "label_shape should have length 2"),
+    (lambda: boxes([2, 5] + [0, 0, 0, 1, 1] * 2).reshape(label_shape=(1, 5)), ValueError,
+     "Attempts to reduce label count from 2 to 1"),
+    (lambda: boxes().reshape(label_shape=(1, 6)), ValueError, "label_shape object width inconsistent: 5 vs 6"),
+    (lambda: boxes().sync_label_shape(3), AssertionError, "Synchronize with invalid iterator int"),
+    (lambda: boxes().sync_label_shape(boxes([2, 6, 0, 0, 0, 1, 1, 1])), AssertionError,
+     "object width mismatch: 5 and 6"),
     (lambda: mx.img.CreateAugmenter((3, 4, 4), rand_resize=True), AssertionError, "rand_crop")])
-def test_bad_arguments(call, error, words):
+def test_bad_arguments(tmp_path, monkeypatch, call, error, words):
+    (tmp_path / "x.png").write_bytes(png)
+    monkeypatch.chdir(tmp_path)
     with pytest.raises(error, match=words):
         call()
+
+
+@pytest.mark.parametrize("label", [np.ones((1, 4)), np.zeros((1, 5)), np.array([[-1.0, 0, 0, 1, 1]]),
+                                   np.array([[0.0, 1, 0, 1, 1]]), np.array([[0.0, 0, 1, 1, 1]])])
+def test_images_without_valid_objects_are_left_out(tmp_path, monkeypatch, label):
+    """Here by an augmenter; a label of the file without any is an error."""
+    (tmp_path / "x.png").write_bytes(png)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(StopIteration):
+        boxes(aug_list=[Labelled(label)]).next()
+    good = np.array([[0.0, 0, 0, 1, 1]])
+    assert boxes(data_shape=(3, 8, 10), aug_list=[Labelled(good)]).next().label[0].asnumpy().tolist() == [good.tolist()]
 
 
 def test_missing_opencv_is_named(monkeypatch):

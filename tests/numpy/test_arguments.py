@@ -137,6 +137,14 @@ def flat(value):
     (lambda np, a, v: mx.npx.save("x", "abc"), ValueError, "data needs to either be a ndarray"),
     (lambda np, a, v: mx.npx.save("x", [1]), TypeError, "Only accepts dict str->ndarray or list of ndarrays"),
     (lambda np, a, v: a @ 3, TypeError, "type <class 'int'> not supported"),
+    (lambda np, a, v: np.arange(None), ValueError, "start and stop cannot be both None"),
+    (lambda np, a, v: np.ravel(a, order="F"), NotImplementedError, "order F is not supported"),
+    (lambda np, a, v: v.asscalar(), AttributeError, "mxnet.numpy.ndarray object has no attribute asscalar"),
+    (lambda np, a, v: np.random.multinomial(3, [[0.5, 0.5]]), ValueError, "object too deep for desired array"),
+    (lambda np, a, v: np.percentile(a, 5, overwrite_input=True), NotImplementedError,
+     "overwrite_input is not supported"),
+    (lambda np, a, v: np.linalg.matrix_transpose(v), ValueError, "requires an array with at least two axes"),
+    (lambda np, a, v: mx.sym.var("x").as_np_ndarray()[::0], ValueError, "slice step cannot be zero"),
 ])
 def test_mistakes_are_named(call, error, told):
     with pytest.raises(error, match=told):
