@@ -373,3 +373,10 @@ def test_one_pair_of_widths_pads_all_axes(width):
         assert padded.tolist() == onp.pad(array, width, constant_values=5).tolist()
     with pytest.raises(MXNetError, match="a pair of sizes for each axis"):
         np.pad(np.array(A), ((1, 2), (0, 1), (1, 1)))
+
+
+def test_running_sums_of_booleans_count():
+    """Also as the operator, whose dtype for graphs is MXNet's."""
+    found = mx.nd.cumsum(mx.nd.array([1, 0, 1], dtype="bool"))
+    assert found.asnumpy().tolist() == [1, 1, 2]
+    assert mx.sym.np.cumsum(mx.sym.var("x").as_np_ndarray()).infer_type(x="bool")[1] == [onp.int64]

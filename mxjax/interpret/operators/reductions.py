@@ -159,7 +159,7 @@ def _sums_backward(p: dict, out_grads: Sequence[Any], needs_grad: Sequence[bool]
 
 @numpy_form("_np_cumsum", backward=_sums_backward, reads=reads_none)
 def _sums(p: dict, x: Array) -> Any:
-    need(p["dtype"] in (None, x.dtype.name) and x.ndim)
+    need(p["dtype"] in (None, x.dtype.name) and x.ndim and x.dtype != np.bool_)
     return np.cumsum(x, None if p["axis"] is None else along(p["axis"], x))
 
 

@@ -59,7 +59,7 @@ def _of_each(p: dict[str, Any], shape: tuple) -> tuple:
 def _product(A: Array, B: Array, transpose_a: bool, transpose_b: bool, axis: int) -> Array:
     left, right = (_t(jnp.moveaxis(m, axis, -2), flag) for m, flag in ((A, transpose_a), (B, transpose_b)))
     if left.shape[:-2] != right.shape[:-2]:
-        raise MXNetError(f"operator _linalg_gemm: the batch dimensions of {A.shape} and {B.shape} must match")
+        raise MXNetError(f"the batch dimensions of {A.shape} and {B.shape} must match")
     return jnp.matmul(left, right)
 
 

@@ -111,7 +111,7 @@ def eigvals(A: Array) -> Array:
 @register("_npi_eig", x64=True, FGradient=no_gradient, num_outputs=2, infer_type=_wide_types)
 def eig(A: Array) -> tuple[Array, Array]:
     """Eigenvalues (..., n) and eigenvectors (columns) of general matrices; real parts."""
-    _need_square("_npi_eig", A)
+    _need_square(A)
     wide = _wide(A)
     return by_device(wide, tpu=eig_on_host, default=eig_by_xla)
 
@@ -129,11 +129,11 @@ def eig_on_host(A: Array) -> tuple[Array, Array]:  # noqa: N803
     return jax.pure_callback(compute, (jax.ShapeDtypeStruct(A.shape[:-1], A.dtype), A), A)
 
 
-def _need_square(name: str, A: Array) -> None:  # noqa: N803
+def _need_square(A: Array) -> None:  # noqa: N803
     if A.ndim < 2 or A.shape[-1] != A.shape[-2]:
-        raise MXNetError(f"operator {name}: the input must consist of square matrices, got shape {A.shape}")
+        raise MXNetError(f"the input must consist of square matrices, got shape {A.shape}")
     if A.dtype == jnp.float16:
-        raise MXNetError(f"operator {name} does not take float16 matrices")
+        raise MXNetError("float16 matrices are not supported")
 
 
 def _wide(A: Array) -> Array:  # noqa: N803
@@ -144,7 +144,7 @@ def _wide(A: Array) -> Array:  # noqa: N803
 @register("_npi_eigh", x64=True, FGradient=no_gradient, num_outputs=2, infer_type=_wide_types)
 def eigh(A: Array, *, UPLO: Triangle = "L") -> tuple[Array, Array]:  # noqa: N803
     """Eigenvalues (..., n), ascending, and eigenvectors (columns) of symmetric matrices given by one triangle."""
-    _need_square("_npi_eigh", A)
+    _need_square(A)
     wide = _symmetric(_wide(A), UPLO)
     if wide.size == 0:
         return jnp.zeros(wide.shape[:-1], wide.dtype), wide

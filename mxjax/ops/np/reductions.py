@@ -16,7 +16,7 @@ from ...base import MXNetError
 from ..common import Array, converted, gives, is_float, no_gradient, normalized, size_of
 from ..infer import exact
 from ..params import Double, DType, Range, Shape, np_dtype
-from ..reduce.reductions import _extreme, first_position, without_axes
+from ..reduce.reductions import _extreme, first_position, sum_types, total_dtype, without_axes
 from ..registry import register
 
 Axes = tuple[int, ...]
@@ -45,24 +45,6 @@ def _reduced(name: str, partly: bool = True) -> Callable[..., Any]:
     return exact(lambda p, x: without_axes(x, axes_of(name, p["axis"], len(x)), p["keepdims"]), partly=partly)
 
 
-def _sum_types(floats: bool) -> Callable[..., None]:
-    """The dtype asked for; else that of the data, booleans counted in int64 (or, where `floats`, all in float32)."""
-    def rule(params: dict[str, Any], ins: list, outs: list) -> None:
-        given = params["dtype"]
-        if given is None and ins[0] is not None:
-            given = ins[0]
-            if floats and not is_float(np_dtype(given)):
-                given = "float32"
-            elif given == "bool":
-                given = "int64"
-        outs[0] = given or outs[0]
-    return rule
-
-
-def _total_dtype(dtype: str | None, data: Array) -> Any:
-    return np_dtype(dtype or ("int64" if data.dtype == jnp.bool_ else data.dtype))
-
-
 def _precise(*dtypes: Any) -> Any:
     """Returns the dtype to compute in: where there are fractions, the result is rounded once, not each element."""
     return functools.reduce(jnp.promote_types, dtypes, jnp.float32) if any(map(is_float, dtypes)) else dtypes[-1]
@@ -72,21 +54,21 @@ def _total(name: str, function: Callable[..., Array], doc: str, aliases: tuple[s
     """Registers a sum or product; booleans are counted in int64, other dtypes stay."""
     def compute(a: Array, *, axis: Shape | None = None, dtype: DType | None = None, keepdims: bool = False,
                 initial: Double | None = None) -> Array:
-        out, axes = _total_dtype(dtype, a), axes_of(name, axis, a.ndim)
+        out, axes = total_dtype(dtype, a), axes_of(name, axis, a.ndim)
         total = function(a, axes, dtype=_precise(a.dtype, out), keepdims=keepdims, initial=initial)
         return converted(total, out) if level.current() == 2 else total.astype(out)
     compute.__doc__ = f"""{doc} over axes (None: all), in `dtype` (default: the array's; int64 for booleans).
 
     initial: a number to begin with.
     """
-    register(name, aliases=aliases, infer_type=_sum_types(False), FPartialShape=_reduced(name))(compute)
+    register(name, aliases=aliases, infer_type=sum_types(False), FPartialShape=_reduced(name))(compute)
 
 
 _total("_np_sum", jnp.sum, "Sum")
 _total("_np_prod", jnp.prod, "Product", ("_np_product",))
 
 
-@register("_npi_mean", infer_type=_sum_types(True), FPartialShape=_reduced("_npi_mean"))
+@register("_npi_mean", infer_type=sum_types(True), FPartialShape=_reduced("_npi_mean"))
 def mean(a: Array, *, axis: Shape | None = None, dtype: DType | None = None, keepdims: bool = False,
          initial: Double | None = None) -> Array:
     """Mean over axes (None: all), in `dtype` (default: the array's, float32 for integers); zero for an empty array."""

@@ -183,15 +183,37 @@ def moments(data: Array, *, axes: Shape | None = None, keepdims: bool = False) -
     return _at_least_1d(mean), _at_least_1d(variance)
 
 
-@register("_np_cumsum", aliases=("cumsum",), FPartialShape=exact(
+def sum_types(floats: bool) -> Callable[..., None]:
+    """The dtype asked for; else that of the data, booleans counted in int64 (or, where `floats`, all in float32)."""
+    def rule(params: dict[str, Any], ins: list, outs: list) -> None:
+        given = params["dtype"]
+        if given is None and ins[0] is not None:
+            given = ins[0]
+            if floats and not is_float(np_dtype(given)):
+                given = "float32"
+            elif given == "bool":
+                given = "int64"
+        outs[0] = given or outs[0]
+    return rule
+
+
+def total_dtype(dtype: str | None, data: Array) -> Any:
+    """Returns the dtype of a sum: the one asked for, else int64 for booleans, else that of the data."""
+    return np_dtype(dtype or ("int64" if data.dtype == jnp.bool_ else data.dtype))
+
+
+@register("_np_cumsum", aliases=("cumsum",), infer_type=sum_types(False), FPartialShape=exact(
     lambda p, x: (size_of(x),) if p["axis"] is None else x,
     lambda p, x: p["axis"] is None or -len(x) <= p["axis"] < len(x)))
 def cumsum(a: Array, *, axis: int | None = None,
            dtype: DType | None = None) -> Array:
-    """Running sums along an axis (by default of the flattened array), in `dtype` (default: the array's)."""
-    out = np_dtype(dtype or a.dtype)
+    """Running sums along an axis (by default of the flattened array), in `dtype`.
+
+    dtype: default: the array's; int64 for booleans.
+    """
+    out = total_dtype(dtype, a)
     if out != jnp.float16:
-        return jnp.cumsum(a, axis, dtype=out)
+        return jnp.cumsum(a, axis, dtype=jax.dtypes.canonicalize_dtype(out))
     rows = jnp.moveaxis(a.ravel() if axis is None else a, axis or 0, 0).astype(out)  # rounded one after the other
     def step(total: Array, row: Array) -> tuple[Array, Array]:
         total = total + row
