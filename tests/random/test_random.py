@@ -177,3 +177,49 @@ def test_what_calls_on_cpus_draw():
         y = x * mx.nd.random.uniform(shape=3)
     y.backward()
     np.testing.assert_allclose((x.grad * x).asnumpy(), y.asnumpy(), rtol=1e-6)
+
+
+# distribution; parameters that it takes; parameters that it refuses: as MXNet 1.9.1 does, also at the bounds
+BOUNDS = """uniform; 1 1, 0 1; 1 0.5
+normal; 0 1; 0 0, 0 -1
+gamma; 1 1; 0 1, 1 0, -1 1, 1 -1
+exponential; 1; -1
+poisson; 0; -1
+negative_binomial; 0 0.5, 1 0, 1 1.5; -1 0.5, 1 -0.5
+generalized_negative_binomial; 0 1, 1 0; -1 1, 1 -1
+randint; 0 1; 1 1, 2 1
+binomial; 0 0.5, 3 0, 3 1; -1 0.5, 3 -0.1, 3 1.1
+np.uniform; 1 1, 1 0.5;
+np.normal; 0 0; 0 -1
+np.logistic; 0 0; 0 -1
+np.gumbel; 0 0; 0 -1
+np.laplace; 0 0, 0 -1;
+np.exponential; 0; -1
+np.rayleigh; 0; -1
+np.weibull; 1; 0, -1
+np.pareto; 1; 0, -1
+np.power; 1; 0, -1
+np.gamma; 1 1; 0 1, 1 0, -1 1, 1 -1
+np.randint; 0 1; 1 1, 2 1
+np.bernoulli; 0, 1; -0.1, 1.1"""
+
+
+@pytest.mark.parametrize("line", BOUNDS.splitlines())
+def test_bounds_of_parameters(line):
+    """Of functions of `mx.np` both as numbers and as arrays."""
+    name, *cells = (cell.strip() for cell in line.split(";"))
+    taken, refused = ([[int(n) if n.lstrip("-").isdigit() else float(n) for n in row.split()]
+                       for row in cell.split(", ") if row] for cell in cells)
+    of_numpy = name.startswith("np.")
+    function = mx.npx.random.bernoulli if name == "np.bernoulli" else \
+        getattr(mx.np.random if of_numpy else mx.nd.random, name.removeprefix("np."))
+    as_arrays = of_numpy and name != "np.randint"
+    with mx.util.np_shape(of_numpy), mx.util.np_array(of_numpy):
+        for parameters in (*taken, *refused):
+            forms = [parameters] + [[mx.np.array([float(p)]) for p in parameters]] * as_arrays
+            for form in forms:
+                if parameters in taken:
+                    function(*form, **{"size" if of_numpy else "shape": (2,)}).wait_to_read()
+                else:
+                    with pytest.raises((MXNetError, ValueError), match=r"must|low"):
+                        function(*form, **{"size" if of_numpy else "shape": (2,)}).wait_to_read()
