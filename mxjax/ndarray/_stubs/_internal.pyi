@@ -1345,7 +1345,7 @@ def _np_cumsum(
     a: NDArray | None = ..., axis: int | None = ..., dtype: Any = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
-    """Running sums along an axis (by default of the flattened array), in `dtype` (default: the array's)."""
+    """Running sums along an axis (by default of the flattened array), in `dtype`."""
 
 def _np_diag(
     data: NDArray | None = ..., k: int = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,

@@ -636,7 +636,7 @@ def cumsum(
     a: NDArray | None = ..., axis: int | None = ..., dtype: Any = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
-    """Running sums along an axis (by default of the flattened array), in `dtype` (default: the array's)."""
+    """Running sums along an axis (by default of the flattened array), in `dtype`."""
 
 def degrees(
     data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,

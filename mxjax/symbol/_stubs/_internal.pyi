@@ -1347,7 +1347,7 @@ def _np_cumsum(
     a: Symbol | None = ..., axis: int | None = ..., dtype: Any = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Running sums along an axis (by default of the flattened array), in `dtype` (default: the array's)."""
+    """Running sums along an axis (by default of the flattened array), in `dtype`."""
 
 def _np_diag(
     data: Symbol | None = ..., k: int = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,

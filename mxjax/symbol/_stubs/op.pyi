@@ -647,7 +647,7 @@ def cumsum(
     a: Symbol | None = ..., axis: int | None = ..., dtype: Any = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """Running sums along an axis (by default of the flattened array), in `dtype` (default: the array's)."""
+    """Running sums along an axis (by default of the flattened array), in `dtype`."""
 
 def degrees(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
