@@ -39,6 +39,10 @@ from .worker import end, run
 __all__ = ["ProcessPool", "RemoteTraceback", "ThreadPool"]
 
 
+# Imported by the server if they are imported here: each worker would spend 0.3 s on them. Packages other than mxjax are
+# imported by the workers, since they may start threads or open files, which a fork does not survive.
+_OFTEN_NEEDED = ("mxjax.gluon", "mxjax.interop._alias", "mxjax.interpret")
+
 # this process's ends of socket pairs: a worker that inherits one never receives the end of its stream
 _ends: weakref.WeakSet[socket.socket] = weakref.WeakSet()
 
@@ -71,8 +75,9 @@ class _Server:
         self._answers: dict[int, int] = {}  # by the numbers of requests, until the worker has ended
         self._socket, theirs = socket.socketpair()
         _ends.add(self._socket)
+        modules = sorted(name for name in list(sys.modules) if name.startswith(_OFTEN_NEEDED))
         start = f"import sys; sys.path[:] = {sys.path!r}; from mxjax.workers.worker import serve; " \
-                f"serve({theirs.fileno()})"
+                f"serve({theirs.fileno()}, {modules!r})"
         # Workers compute on the host, whatever the training process uses, and share its cores.
         environment = {**os.environ, "JAX_PLATFORMS": "cpu", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
         with theirs:

@@ -16,6 +16,7 @@ import signal
 import socket
 import sys
 import traceback
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -29,8 +30,8 @@ from . import transport
 __all__ = ["end", "run", "serve"]
 
 
-def serve(fd: int) -> None:
-    """The server's loop, over the socket `fd`.
+def serve(fd: int, modules: Sequence[str] = ()) -> None:
+    """The server's loop, over the socket `fd`, with modules imported that the workers are likely to need.
 
     Requests (`transport.REQUEST`) start a worker, with its socket and a file for its last output (answer: pid), or end
     the worker with a pid (answer: exit status). An answer has the number of its request.
@@ -38,7 +39,9 @@ def serve(fd: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the training process handles Ctrl-C
     with contextlib.suppress(ImportError):
         importlib.import_module("cv2").setNumThreads(settings.OPENCV_THREADS())
-    importlib.import_module("mxjax.image")
+    for module in ("mxjax.image", *modules):
+        with contextlib.suppress(ImportError):  # it is an error only if a worker uses it
+            importlib.import_module(module)
     with contextlib.suppress(ConnectionError), socket.socket(fileno=fd) as control:  # the training process has ended
         while True:
             request, fds, _, _ = socket.recv_fds(control, transport.REQUEST.size, 2)

@@ -13,6 +13,7 @@ import pytest
 
 import mxjax as mx
 from mxjax.gluon import data
+from mxjax.workers.pool import ProcessPool
 
 from ..internals import forgotten, pool_of, workers_of
 
@@ -302,6 +303,19 @@ def test_workers_end_with_their_loader():
     del loader
     gc.collect()
     assert not any(os.path.exists(f"/proc/{pid}") for pid in pids)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="looks for threads in /proc")
+def test_workers_begin_with_the_modules_they_need():
+    """Otherwise each would import gluon. The process that they are forked from has a single thread."""
+    look = eval("lambda samples: ('mxjax.gluon' in sys.modules, len(os.listdir('/proc/self/task')))",
+                {"__name__": "__main__", "sys": sys, "os": os})
+    pool = ProcessPool(1, [0], look, 1)
+    try:
+        has_gluon, threads = pool.get(pool.submit([0]), 60)
+    finally:
+        pool.close()
+    assert has_gluon and threads == 1
 
 
 def test_workers_know_their_own_numbers():
