@@ -10,7 +10,7 @@ from jax import lax
 
 from ...base import MXNetError
 from ..common import Array, need_float
-from ..infer import filled, first
+from ..infer import exact, filled, first
 from ..params import Scalar
 from ..reduce._order import order
 from ..registry import register
@@ -27,7 +27,28 @@ def _need(operator: str, what: str, array: Array, ndim: int, exact: bool = False
                          f"last one of size 4, got shape {array.shape}")
 
 
-@register("_contrib_box_nms", aliases=("_contrib_box_non_maximum_suppression",), num_outputs=2, num_visible=1)
+def _check_columns(shape: tuple[int, ...], coord_start: int, score_index: int, id_index: int) -> None:
+    if len(shape) < 2 or shape[-1] < 5 + (id_index >= 0):
+        raise MXNetError("operator box_nms: data must have 2 or more dimensions, the last one of size "
+                         f"{5 + (id_index >= 0)} or more, got shape {shape}")
+    width, taken = shape[-1], range(coord_start, coord_start + 4)
+    if coord_start < 0 or taken[-1] >= width:
+        raise MXNetError(f"operator box_nms: the coordinates {list(taken)} are out of range for boxes of {width}")
+    for name, index in (("score_index", score_index), *((("id_index", id_index),) if id_index >= 0 else ())):
+        if not 0 <= index < width or index in taken:
+            raise MXNetError(f"operator box_nms: {name} {index} is out of range for boxes of {width} numbers with "
+                             f"coordinates {list(taken)}")
+    if id_index == score_index:
+        raise MXNetError(f"operator box_nms: id_index and score_index must differ, both are {id_index}")
+
+
+def _columns_fit(p: dict[str, Any], shape: tuple[int, ...]) -> bool:
+    _check_columns(shape, p["coord_start"], p["score_index"], p["id_index"])
+    return True
+
+
+@register("_contrib_box_nms", aliases=("_contrib_box_non_maximum_suppression",), num_outputs=2, num_visible=1,
+          FPartialShape=exact(lambda p, x: [x, (*x[:-1], 1)], _columns_fit, partly=False))
 def box_nms(data: Array, *, overlap_thresh: float = 0.5, valid_thresh: float = 0, topk: int = -1, coord_start: int = 2,
             score_index: int = 1, id_index: int = -1, background_id: int = -1, force_suppress: bool = False,
             in_format: _Format = "corner", out_format: _Format = "corner") -> tuple[Array, Array]:
@@ -36,7 +57,8 @@ def box_nms(data: Array, *, overlap_thresh: float = 0.5, valid_thresh: float = 0
     A box has k numbers: a score, four consecutive coordinates, optionally a class, and further values. Gradients are
     passed to the original positions of the kept boxes.
     """
-    _check_columns(data, coord_start, score_index, id_index)
+    need_float("box_nms", data)
+    _check_columns(data.shape, coord_start, score_index, id_index)
     count, width = data.shape[-2:]
     limit = count if topk < 0 else min(topk, count)
     if limit < 1:
@@ -73,22 +95,6 @@ def box_nms(data: Array, *, overlap_thresh: float = 0.5, valid_thresh: float = 0
     record = chosen + jnp.arange(len(boxes))[:, None] * count
     return (jnp.where(left[..., None], result, -1).reshape(data.shape),
             jnp.where(left, record, -1).astype(data.dtype).reshape(*data.shape[:-1], 1))
-
-
-def _check_columns(data: Array, coord_start: int, score_index: int, id_index: int) -> None:
-    need_float("box_nms", data)
-    if data.ndim < 2 or data.shape[-1] < 5 + (id_index >= 0):
-        raise MXNetError("operator box_nms: data must have 2 or more dimensions, the last one of size "
-                         f"{5 + (id_index >= 0)} or more, got shape {data.shape}")
-    width, taken = data.shape[-1], range(coord_start, coord_start + 4)
-    if coord_start < 0 or taken[-1] >= width:
-        raise MXNetError(f"operator box_nms: the coordinates {list(taken)} are out of range for boxes of {width}")
-    for name, index in (("score_index", score_index), *((("id_index", id_index),) if id_index >= 0 else ())):
-        if not 0 <= index < width or index in taken:
-            raise MXNetError(f"operator box_nms: {name} {index} is out of range for boxes of {width} numbers with "
-                             f"coordinates {list(taken)}")
-    if id_index == score_index:
-        raise MXNetError(f"operator box_nms: id_index and score_index must differ, both are {id_index}")
 
 
 @register("_contrib_box_iou")

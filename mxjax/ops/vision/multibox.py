@@ -12,6 +12,7 @@ from jax import lax
 from ..._xla.capacity import refuse_result
 from ...base import MXNetError
 from ..common import Array, need_float
+from ..infer import exact
 from ..params import Floats
 from ..reduce._order import order
 from ..registry import register
@@ -52,7 +53,21 @@ def _target_shapes(p: dict[str, Any], anchor: tuple, label: tuple, *_: Any) -> l
     return [(label[0], 4 * anchor[1]), (label[0], 4 * anchor[1]), (label[0], anchor[1])]
 
 
-@register("_contrib_MultiBoxTarget", aliases=("_npx_multibox_target",), num_outputs=3, FPartialShape=_target_shapes,
+def _target_fits(p: dict[str, Any], anchor: tuple, label: tuple, scores: tuple) -> bool:
+    return len(anchor) == len(label) == len(scores) == 3 and anchor[::2] == (1, 4) and label[2] >= 5 and \
+        scores[::2] == (label[0], anchor[1])
+
+
+def _detection_shape(p: dict[str, Any], scores: tuple, places: tuple, anchor: tuple) -> tuple:
+    return scores[0], anchor[1], 6
+
+
+def _detection_fits(p: dict[str, Any], scores: tuple, places: tuple, anchor: tuple) -> bool:
+    return len(scores) == len(anchor) == 3 and places == (scores[0], 4 * scores[2]) and anchor[1:] == (scores[2], 4)
+
+
+@register("_contrib_MultiBoxTarget", aliases=("_npx_multibox_target",), num_outputs=3,
+          FPartialShape=exact(_target_shapes, _target_fits),
           output_names=lambda p: ["loc_target", "loc_mask", "cls_target"])
 def multibox_target(anchor: Array, label: Array, cls_pred: Array, *, overlap_threshold: float = 0.5,
                     ignore_label: float = -1.0, negative_mining_ratio: float = -1.0,
@@ -134,7 +149,7 @@ def _encoded(anchors: Array, boxes: Array, variances: tuple[float, ...]) -> Arra
 
 
 @register("_contrib_MultiBoxDetection", aliases=("_npx_multibox_detection",),
-          FPartialShape=lambda p, scores, places, anchor: (scores[0], anchor[1], 6))
+          FPartialShape=exact(_detection_shape, _detection_fits))
 def multibox_detection(cls_prob: Array, loc_pred: Array, anchor: Array, *, clip: bool = True, threshold: float = 0.01,
                        background_id: int = 0, nms_threshold: float = 0.5, force_suppress: bool = False,
                        variances: Floats = _VARIANCES, nms_topk: int = -1) -> Array:

@@ -175,7 +175,8 @@ def _bins(low: Array, high: Array, count: int, size: int) -> tuple[Array, Array]
 
 
 @register("ROIPooling", aliases=("_npx_roi_pooling",), infer_shape=filled(rois=lambda p, x: (None, 5)),
-          FPartialShape=lambda p, x, rois: (rois[0], x[1], *p["pooled_size"]))
+          FPartialShape=exact(lambda p, x, rois: (rois[0], x[1], *p["pooled_size"]),
+                              lambda p, x, rois: len(x) == 4 and len(rois) == 2 and rois[1] == 5))
 def roi_pooling(data: Array, rois: Array, *, pooled_size: Lengths, spatial_scale: Fraction) -> Array:
     """The maxima of the parts of regions of interest (arXiv:1504.08083).
 
