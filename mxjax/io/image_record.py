@@ -103,7 +103,7 @@ def _label(header: recordio.IRHeader, labels: dict[int, np.ndarray] | None) -> n
     return labels[header.id]
 
 
-def _on_black(pixels: np.ndarray, size: tuple[int, int]) -> np.ndarray:
+def _on_black(pixels: np.ndarray, size: tuple[int, ...]) -> np.ndarray:
     """Returns the image at the top left of a black one of that height and width."""
     rows, columns = pixels.shape[:2]
     if (rows, columns) == tuple(size):
