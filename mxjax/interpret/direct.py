@@ -79,7 +79,7 @@ class Form(NamedTuple):
 
 forms: dict[str, Form] = {}
 _FAMILIES = ("elementwise", "arithmetic", "activations", "products", "convolutions", "pooling", "normalization",
-             "losses", "ctc", "boxes", "reductions", "shapes", "indexing", "creation", "recurrent", "updates")
+             "losses", "ctc", "boxes", "images", "reductions", "shapes", "indexing", "creation", "recurrent", "updates")
 
 
 def numpy_form(*names: str, **fields: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

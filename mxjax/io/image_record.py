@@ -103,6 +103,16 @@ def _label(header: recordio.IRHeader, labels: dict[int, np.ndarray] | None) -> n
     return labels[header.id]
 
 
+def _on_black(pixels: np.ndarray, size: tuple[int, ...]) -> np.ndarray:
+    """Returns the image at the top left of a black one of that height and width."""
+    rows, columns = pixels.shape[:2]
+    if (rows, columns) == tuple(size):
+        return pixels
+    canvas = np.zeros((*size, pixels.shape[2]), np.uint8)
+    canvas[:rows, :columns] = pixels
+    return canvas
+
+
 class _Normalizer:
     """Mean, deviation, scale, and random contrast and illumination of the channels.
 
@@ -329,7 +339,7 @@ def ImageDetRecordIter(p: DetParameters) -> RecordBatches:  # noqa: N802
 
     def augmented(record: bytes, rng: Draws | Random) -> np.ndarray:
         header, pixels = _pixels(record, p.data_shape[0])
-        return augment(pixels, raw(header), _of_python(rng))[0]
+        return _on_black(augment(pixels, raw(header), _of_python(rng))[0], p.data_shape[1:])
 
     def load(record: bytes, rng: Draws | Random, data: np.ndarray, label: np.ndarray) -> int:
         header, pixels = _pixels(record, p.data_shape[0])
@@ -338,8 +348,7 @@ def ImageDetRecordIter(p: DetParameters) -> RecordBatches:  # noqa: N802
         label[:] = p.label_pad_value
         label[:4] = p.data_shape[0], rows, columns, len(values)
         label[4:4 + len(values)] = values
-        data[:, rows:], data[:, :, columns:] = 0, 0
-        normalize(_planes(pixels, False), data[:, :rows, :columns], rng)
+        normalize(_planes(_on_black(pixels, p.data_shape[1:]), False), data, rng)
         return header.id
     _use_mean_image(p, normalize, augmented)
     return RecordBatches(p, width + 4, load, np.float32, "ImageDetRecordIter")

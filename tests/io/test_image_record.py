@@ -354,6 +354,17 @@ def test_resize_modes(make, mode, size):
     assert tuple(label[1:3]) == (size[0], pytest.approx(size[1], abs=1))
 
 
+@pytest.mark.parametrize("mode,shape", [("shrink", (3, 12, 30)), ("fit", (3, 30, 60))])
+def test_the_rest_of_a_resized_image_is_black_before_normalization(make, tmp_path, mode, shape):
+    batch = next(make("ImageDetRecordIter", resize_mode=mode, data_shape=shape, mean_r=10, std_r=2, scale=0.5))
+    rows, columns = batch.label[0].asnumpy()[0, 1:3].astype(int)
+    red = batch.data[0].asnumpy()[0, 0]
+    assert (red[rows:] == -2.5).all() and (red[:, columns:] == -2.5).all() and red[rows:].size + red[:, columns:].size
+    file = str(tmp_path / "mean")
+    image = next(make("ImageDetRecordIter", resize_mode=mode, data_shape=shape, mean_img=file)).data[0].asnumpy()
+    assert image.shape[1:] == mx.nd.load(file)["mean_img"].shape == shape
+
+
 def test_empty_files_are_refused(tmp_path):
     path = tmp_path / "empty.rec"
     path.touch()

@@ -12,7 +12,8 @@ from ..program import Array
 
 __all__: list[str] = []
 
-_BOX = 1e4  # elements that could be computed in the time of one box's calls
+_PAIRS = 1 << 14  # pairs of boxes whose overlaps fit into the processor's cache
+_BOX = 2e3  # elements that could be computed in the time of one box's calls
 _SORTED = 40.0  # and in that of sorting one box
 
 
@@ -24,6 +25,15 @@ def _corners(boxes: Array) -> Array:
 def _center_size(boxes: Array) -> Array:
     low, high = boxes[..., :2], boxes[..., 2:]
     return np.concatenate([(low + high) / 2, high - low], -1)
+
+
+def _overlaps(places: Array, size: Array, chosen: Array) -> Array:
+    """Returns the shares of chosen boxes and all boxes that are common to both: (chosen, n)."""
+    left, top, right, bottom = np.ascontiguousarray(places.T)
+    width = np.minimum(right[chosen, None], right) - np.maximum(left[chosen, None], left)
+    height = np.minimum(bottom[chosen, None], bottom) - np.maximum(top[chosen, None], top)
+    shared = np.maximum(width, 0) * np.maximum(height, 0)
+    return shared / (size[chosen, None] + size - shared)
 
 
 def _kept(p: dict[str, Any], boxes: Array, limit: int) -> tuple[Array, Array]:
@@ -40,16 +50,15 @@ def _kept(p: dict[str, Any], boxes: Array, limit: int) -> tuple[Array, Array]:
     classes = None if p["force_suppress"] or p["id_index"] < 0 else boxes[top, p["id_index"]].astype(np.int32)
     left = np.zeros(len(boxes), bool)
     left[:limit] = alive = valid[top]
-    for i in range(limit):
-        if not alive[i]:
-            continue
-        rest = places[i + 1:]
-        shared = np.maximum(np.minimum(places[i, 2:], rest[:, 2:]) - np.maximum(places[i, :2], rest[:, :2]), 0)
-        shared = shared[:, 0] * shared[:, 1]
-        over = shared / (size[i] + size[i + 1:] - shared) > p["overlap_thresh"]
+    rows = max(1, _PAIRS // limit)  # whose overlaps are computed at once
+    for start in range(0, limit, rows):
+        chosen = start + np.flatnonzero(alive[start:start + rows])
+        apart = ~(_overlaps(places[start:], size[start:], chosen - start) > p["overlap_thresh"])
         if classes is not None:
-            over &= classes[i + 1:] == classes[i]
-        alive[i + 1:] &= ~over
+            apart |= classes[start:] != classes[chosen, None]
+        for i, others in zip(chosen.tolist(), apart, strict=True):
+            if alive[i]:
+                alive[i + 1:] &= others[i + 1 - start:]
     left[:limit] = alive
     first = np.argsort(~left, kind="stable")
     return best[first], left[first]
