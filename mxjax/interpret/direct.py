@@ -79,7 +79,8 @@ class Form(NamedTuple):
 
 forms: dict[str, Form] = {}
 _FAMILIES = ("elementwise", "arithmetic", "activations", "products", "convolutions", "pooling", "normalization",
-             "losses", "ctc", "boxes", "images", "reductions", "shapes", "indexing", "creation", "recurrent", "updates")
+             "losses", "ctc", "boxes", "multibox", "images", "reductions", "shapes", "indexing", "creation",
+             "recurrent", "updates")
 
 
 def numpy_form(*names: str, **fields: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,30 +10,53 @@ import numpy as np
 from ..direct import Work, need, numpy_form
 from ..program import Array
 
-__all__: list[str] = []
+__all__ = ["center_size", "corners", "greedy", "overlap"]
 
 _PAIRS = 1 << 14  # pairs of boxes whose overlaps fit into the processor's cache
 _BOX = 2e3  # elements that could be computed in the time of one box's calls
 _SORTED = 40.0  # and in that of sorting one box
 
 
-def _corners(boxes: Array) -> Array:
+def corners(boxes: Array) -> Array:
+    """Returns the corners of boxes given by centres and sizes."""
     centre, half = boxes[..., :2], boxes[..., 2:] / 2
     return np.concatenate([centre - half, centre + half], -1)
 
 
-def _center_size(boxes: Array) -> Array:
+def center_size(boxes: Array) -> Array:
+    """Returns the centres and sizes of boxes given by corners."""
     low, high = boxes[..., :2], boxes[..., 2:]
     return np.concatenate([(low + high) / 2, high - low], -1)
 
 
-def _overlaps(places: Array, size: Array, chosen: Array) -> Array:
-    """Returns the shares of chosen boxes and all boxes that are common to both: (chosen, n)."""
-    left, top, right, bottom = np.ascontiguousarray(places.T)
-    width = np.minimum(right[chosen, None], right) - np.maximum(left[chosen, None], left)
-    height = np.minimum(bottom[chosen, None], bottom) - np.maximum(top[chosen, None], top)
-    shared = np.maximum(width, 0) * np.maximum(height, 0)
-    return shared / (size[chosen, None] + size - shared)
+def greedy(alive: Array, values: Array, apart: Callable[[Array, Array], Array], classes: Array | None) -> Array:
+    """Returns which boxes are left if each, from the first on, suppresses later ones from which it is not apart.
+
+    Args:
+        alive: (n,) which boxes take part.
+        values: (k, n) coordinates and sizes.
+        apart: function(values (k, m, 1), values (k, 1, n)) -> (m, n): whether boxes do not suppress others.
+        classes: (n,) classes of boxes that do not suppress each other; None: all boxes are of one class.
+    """
+    left = alive.copy()
+    for kind in [None] if classes is None else np.unique(classes[alive]):
+        members = np.flatnonzero(alive if kind is None else alive & (classes == kind))
+        mine, own = values[:, members], np.ones(len(members), bool)
+        rows = max(1, _PAIRS // len(members)) if len(members) else 1  # boxes that are compared at once
+        for start in range(0, len(members), rows):
+            chosen = start + np.flatnonzero(own[start:start + rows])
+            for i, others in zip(chosen.tolist(), apart(mine[:, chosen, None], mine[:, None, start:]), strict=True):
+                if own[i]:
+                    own[i + 1:] &= others[i + 1 - start:]
+        left[members] = own
+    return left
+
+
+def overlap(lhs: Array, rhs: Array) -> Array:
+    """Returns the intersection over union of boxes (left, top, right, bottom, area); NaN for two empty boxes."""
+    (a, b, c, d, one), (e, f, g, h, other) = lhs, rhs
+    shared = np.maximum(np.minimum(c, g) - np.maximum(a, e), 0) * np.maximum(np.minimum(d, h) - np.maximum(b, f), 0)
+    return shared / (one + other - shared)
 
 
 def _kept(p: dict[str, Any], boxes: Array, limit: int) -> tuple[Array, Array]:
@@ -44,22 +67,13 @@ def _kept(p: dict[str, Any], boxes: Array, limit: int) -> tuple[Array, Array]:
         valid &= boxes[:, p["id_index"]] != p["background_id"]
     best = np.argsort(-np.where(valid, scores, -np.inf), kind="stable")
     top = best[:limit]
-    places = (places if p["in_format"] == "corner" else _corners(places))[top]
+    places = (places if p["in_format"] == "corner" else corners(places))[top]
     sides = places[:, 2:] - places[:, :2]
     size = np.where((sides < 0).any(-1), 0, sides[:, 0] * sides[:, 1])
     classes = None if p["force_suppress"] or p["id_index"] < 0 else boxes[top, p["id_index"]].astype(np.int32)
     left = np.zeros(len(boxes), bool)
-    left[:limit] = alive = valid[top]
-    rows = max(1, _PAIRS // limit)  # whose overlaps are computed at once
-    for start in range(0, limit, rows):
-        chosen = start + np.flatnonzero(alive[start:start + rows])
-        apart = ~(_overlaps(places[start:], size[start:], chosen - start) > p["overlap_thresh"])
-        if classes is not None:
-            apart |= classes[start:] != classes[chosen, None]
-        for i, others in zip(chosen.tolist(), apart, strict=True):
-            if alive[i]:
-                alive[i + 1:] &= others[i + 1 - start:]
-    left[:limit] = alive
+    left[:limit] = greedy(valid[top], np.stack([*places.T, size]),
+                          lambda lhs, rhs: ~(overlap(lhs, rhs) > p["overlap_thresh"]), classes)
     first = np.argsort(~left, kind="stable")
     return best[first], left[first]
 
@@ -100,7 +114,7 @@ def _box_nms(p: dict[str, Any], data: Array) -> Any:
     result = np.take_along_axis(boxes, order[..., None], 1)
     if p["in_format"] != p["out_format"]:
         before = result[..., p["coord_start"]:p["coord_start"] + 4]
-        after = _center_size(before) if p["out_format"] == "center" else _corners(before)
+        after = center_size(before) if p["out_format"] == "center" else corners(before)
         before[...] = np.where(before[..., :1] < 0, before, after)  # as MXNet has it
     record = order + np.arange(len(boxes))[:, None] * boxes.shape[1]
     return (np.where(left[..., None], result, -1).astype(data.dtype).reshape(data.shape),

@@ -48,10 +48,11 @@ def linear(*names: str, back: Callable[..., Any], **fields: Any) -> Callable[[Fo
     return numpy_form(*names, backward=backward, reads=reads_nothing, mixed=True, **fields)
 
 
-def constant(name: str, **fields: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Registers a function of one array whose gradient is 0."""
-    return numpy_form(name, backward=lambda p, out_grads, needs_grad, x: [np.zeros(x.shape, x.dtype)],
-                      reads=reads_nothing, mixed=True, **fields)
+def constant(name: str, mixed: bool = True, **fields: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Registers a function of arrays whose gradients are 0."""
+    return numpy_form(name, backward=lambda p, out_grads, needs_grad, *arrays: [np.zeros(a.shape, a.dtype)
+                                                                                for a in arrays],
+                      reads=reads_nothing, mixed=mixed, **fields)
 
 
 # ------------------------------------------------------------ other shapes
