@@ -75,15 +75,16 @@ class _Server:
         self._answers: dict[int, int] = {}  # by the numbers of requests, until the worker has ended
         self._socket, theirs = socket.socketpair()
         _ends.add(self._socket)
-        modules = sorted(name for name in list(sys.modules) if name.startswith(_OFTEN_NEEDED))
         start = f"import sys; sys.path[:] = {sys.path!r}; from mxjax.workers.worker import serve; " \
-                f"serve({theirs.fileno()}, {modules!r})"
+                f"serve({theirs.fileno()})"
         # Workers compute on the host, whatever the training process uses, and share its cores.
         environment = {**os.environ, "JAX_PLATFORMS": "cpu", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
         with theirs:
             self.process = subprocess.Popen([sys.executable, "-c", start], pass_fds=[theirs.fileno()],
                                              env=environment, stdin=subprocess.DEVNULL)
         atexit.register(self.close)
+        with contextlib.suppress(OSError):  # it has ended, as the first request will report
+            transport.send(self._socket, [name for name in list(sys.modules) if name.startswith(_OFTEN_NEEDED)])
 
     def close(self) -> None:
         """Ends the server and its workers."""

@@ -16,7 +16,6 @@ import signal
 import socket
 import sys
 import traceback
-from collections.abc import Sequence
 
 import numpy as np
 
@@ -30,19 +29,20 @@ from . import transport
 __all__ = ["end", "run", "serve"]
 
 
-def serve(fd: int, modules: Sequence[str] = ()) -> None:
-    """The server's loop, over the socket `fd`, with modules imported that the workers are likely to need.
+def serve(fd: int) -> None:
+    """The server's loop, over the socket `fd`.
 
+    The first object is a list of modules that the workers are likely to need, which the server imports for all of them.
     Requests (`transport.REQUEST`) start a worker, with its socket and a file for its last output (answer: pid), or end
     the worker with a pid (answer: exit status). An answer has the number of its request.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the training process handles Ctrl-C
     with contextlib.suppress(ImportError):
         importlib.import_module("cv2").setNumThreads(settings.OPENCV_THREADS())
-    for module in ("mxjax.image", *modules):
-        with contextlib.suppress(ImportError):  # it is an error only if a worker uses it
-            importlib.import_module(module)
-    with contextlib.suppress(ConnectionError), socket.socket(fileno=fd) as control:  # the training process has ended
+    with contextlib.suppress(ConnectionError, EOFError), socket.socket(fileno=fd) as control:  # the parent has ended
+        for module in ("mxjax.image", *transport.receive(control)):
+            with contextlib.suppress(ImportError):  # it is an error only if a worker uses it
+                importlib.import_module(module)
         while True:
             request, fds, _, _ = socket.recv_fds(control, transport.REQUEST.size, 2)
             if not request:
