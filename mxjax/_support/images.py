@@ -17,7 +17,13 @@ import numpy as np
 from ..base import MXNetError
 from .files import check_unpacked
 
-__all__ = ["border", "crop", "cv2", "decode", "interpolation", "resize", "resize_short", "unpacked"]
+__all__ = ["GREY", "PCA_VALUES", "PCA_VECTORS", "border", "crop", "cv2", "decode", "interpolation", "resize",
+           "resize_short", "unpacked"]
+
+GREY = (0.299, 0.587, 0.114)  # shares of red, green and blue
+# eigenvalues and eigenvectors of the covariance of ImageNet's colours (red, green, blue)
+PCA_VALUES = np.array([55.46, 4.794, 1.148])
+PCA_VECTORS = np.array([[-0.5675, 0.7192, 0.4009], [-0.5808, -0.0045, -0.8140], [-0.5836, -0.6948, 0.4203]])
 
 _HEAD = 1 << 18  # bytes that contain the size of a photograph, behind its preview
 _PNG = b"\x89PNG\r\n\x1a\n"

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._support import images as _pixels
+from .._support.images import GREY, PCA_VALUES, PCA_VECTORS
 from ..ndarray import NDArray
 from .functions import center_crop, host, like, random_crop, random_size_crop, renamed_area
 
@@ -28,9 +29,7 @@ __all__ = ["Augmenter", "BrightnessJitterAug", "CastAug", "CenterCropAug", "Colo
 
 IMAGENET_MEAN = (123.68, 116.28, 103.53)
 IMAGENET_STD = (58.395, 57.12, 57.375)
-_PCA_VALUES = np.array([55.46, 4.794, 1.148])  # of ImageNet's colours
-_PCA_VECTORS = np.array([[-0.5675, 0.7192, 0.4009], [-0.5808, -0.0045, -0.8140], [-0.5836, -0.6948, 0.4203]])
-_GREY = np.array([0.299, 0.587, 0.114], np.float32)
+_GREY = np.array(GREY, np.float32)
 
 
 class Described:
@@ -381,7 +380,7 @@ def colour_augmenters(brightness: float, contrast: float, saturation: float, hue
     if hue:
         augmenters.append(HueJitterAug(hue))
     if pca_noise > 0:
-        augmenters.append(LightingAug(pca_noise, _PCA_VALUES, _PCA_VECTORS))
+        augmenters.append(LightingAug(pca_noise, PCA_VALUES, PCA_VECTORS))
     if rand_gray > 0:
         augmenters.append(RandomGrayAug(rand_gray))
     shift, scale = colour_constant(mean, IMAGENET_MEAN, "mean"), colour_constant(std, IMAGENET_STD, "std")

@@ -13,9 +13,7 @@ from .image_parameters import ImageParameters
 
 __all__ = ["Augmenter", "jitter_hls"]
 
-_PCA = np.array([[55.46 * -0.5675, 4.794 * 0.7192, 1.148 * 0.4009],  # eigenvalue times eigenvector, RGB
-                 [55.46 * -0.5808, 4.794 * -0.0045, 1.148 * -0.8140],
-                 [55.46 * -0.5836, 4.794 * -0.6948, 1.148 * 0.4203]])
+_PCA = _pixels.PCA_VECTORS * _pixels.PCA_VALUES
 _UNBOUNDED = 1e10
 
 

@@ -7,16 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from ..._support.images import GREY, PCA_VALUES, PCA_VECTORS
 from ..direct import Work, need, numpy_form
 from ..program import Array
 
 __all__: list[str] = []
 
 _DTYPES = frozenset(map(np.dtype, ("u1", "f4", "f8")))
-_GREY = (0.299, 0.587, 0.114)
-# eigenvectors of the colours of ImageNet times their eigenvalues
-_LIGHT = np.array([[-0.5675, 0.7192, 0.4009], [-0.5808, -0.0045, -0.8140], [-0.5836, -0.6948, 0.4203]]) * \
-    np.array([55.46, 4.794, 1.148])
 
 
 def _kept(values: Array, like: Array) -> Array:
@@ -34,13 +31,13 @@ def _brightness(data: Array, factor: Array) -> Array:
 
 def _contrast(data: Array, factor: Array) -> Array:
     wide = _wide(data)
-    grey = wide @ np.array(_GREY, wide.dtype) if data.shape[2] == 3 else wide
+    grey = wide @ np.array(GREY, wide.dtype) if data.shape[2] == 3 else wide
     return _kept(wide * factor + (1 - factor) * grey.mean(), data)
 
 
 def _saturation(data: Array, factor: Array) -> Array:
     wide = _wide(data)
-    return _kept(wide * factor + (1 - factor) * wide.dtype.type(_GREY[2]) * wide[..., 2:], data)
+    return _kept(wide * factor + (1 - factor) * wide.dtype.type(GREY[2]) * wide[..., 2:], data)
 
 
 def _hue(data: Array, turn: Array) -> Array:
@@ -66,7 +63,7 @@ def _hue(data: Array, turn: Array) -> Array:
 
 def _lighting(data: Array, alpha: Array) -> Array:
     wide = _wide(data)
-    return _kept(wide + np.array(_LIGHT, wide.dtype) @ np.asarray(alpha, wide.dtype), data)
+    return _kept(wide + np.array(PCA_VECTORS * PCA_VALUES, wide.dtype) @ np.asarray(alpha, wide.dtype), data)
 
 
 _CHANGES = (_brightness, _contrast, _saturation, _hue)

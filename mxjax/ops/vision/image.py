@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from ..._support.images import GREY, PCA_VALUES, PCA_VECTORS
 from ...base import MXNetError
 from ..common import Array, gives, is_float, need_float
 from ..params import Floats, Range, Scalar
@@ -116,8 +117,6 @@ for _name, (_axis, _doc) in _FLIPS.items():
         _function.__doc__ = _doc + (" With probability p." if _prefix else "")
         _augmenter(_prefix + _name)(_function)
 
-_GREY = (0.299, 0.587, 0.114)
-
 
 def _brightness(data: Array, factor: Array) -> Array:
     return _kept(_wide(data) * factor, data)
@@ -125,7 +124,7 @@ def _brightness(data: Array, factor: Array) -> Array:
 
 def _contrast(data: Array, factor: Array) -> Array:
     wide = _wide(data)
-    grey = wide @ jnp.array(_GREY, wide.dtype) if data.shape[2] == 3 else wide
+    grey = wide @ jnp.array(GREY, wide.dtype) if data.shape[2] == 3 else wide
     return _kept(wide * factor + (1 - factor) * grey.mean(), data)
 
 
@@ -133,7 +132,7 @@ def _saturation(data: Array, factor: Array) -> Array:
     if data.shape[2] == 1:
         return data
     wide = _wide(data)
-    return _kept(wide * factor + (1 - factor) * _GREY[2] * wide[..., 2:], data)  # MXNet forgets to add red and green
+    return _kept(wide * factor + (1 - factor) * GREY[2] * wide[..., 2:], data)  # MXNet forgets to add red and green
 
 
 def _hue(data: Array, turn: Array) -> Array:
@@ -160,16 +159,11 @@ def _hue(data: Array, turn: Array) -> Array:
     return _kept(jnp.stack([channel(2), channel(0), channel(4)], 2) * 255, data)
 
 
-# eigenvectors of the colours of ImageNet times their eigenvalues
-_LIGHT = np.array([[-0.5675, 0.7192, 0.4009], [-0.5808, -0.0045, -0.8140], [-0.5836, -0.6948, 0.4203]]) * \
-    np.array([55.46, 4.794, 1.148])
-
-
 def _lighting(data: Array, alpha: Array) -> Array:
     if data.shape[2] == 1:
         return data
     wide = _wide(data)
-    return _kept(wide + jnp.array(_LIGHT, wide.dtype) @ alpha.astype(wide.dtype), data)
+    return _kept(wide + jnp.array(PCA_VECTORS * PCA_VALUES, wide.dtype) @ alpha.astype(wide.dtype), data)
 
 
 @_augmenter("adjust_lighting")
