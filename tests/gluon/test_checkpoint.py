@@ -190,6 +190,7 @@ print("good")
 """
 
 
+@pytest.mark.slow
 def test_onto_another_mesh(tmp_path):
     done = subprocess.run([sys.executable, "-c", MESHES, str(tmp_path / "net")], capture_output=True, text=True,
                           timeout=280)
