@@ -13,7 +13,8 @@ SCRIPTS = ["operators/quadratic.py", "operators/abs.py", "operators/smooth_l1.py
            "operators/convolution_property.py", "engine/schedule_files.py", "gluon/image_classification.py",
            "gluon/word_language_model.py", "gluon/vae.py", "gluon/transfer_learning.py",
            "sparse/factorization_machine.py", "sparse/wide_deep.py"]
-SLOW = ("gluon/word_language_model.py", "gluon/transfer_learning.py", "sparse/wide_deep.py")
+SLOW = ("gluon/image_classification.py", "gluon/word_language_model.py", "gluon/transfer_learning.py",
+        "sparse/wide_deep.py")
 
 
 @pytest.mark.parametrize("script", [pytest.param(script, marks=pytest.mark.slow if script in SLOW else ())

@@ -224,6 +224,7 @@ def test_a_secret_for_other_launchers(tmp_path, monkeypatch, capsys):
     assert "already exists" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_server_or_scheduler_script_serves_and_ends(tmp_path):
     """As under MXNet's own launcher: the same script in all roles; only workers get past the import."""
     script = tmp_path / "script.py"

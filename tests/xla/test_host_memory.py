@@ -60,10 +60,9 @@ def test_so_do_those_that_no_heap_of_a_thread_holds():
 
 
 @glibc
-@pytest.mark.parametrize("limit", [{"MALLOC_MMAP_THRESHOLD_": "1000000"},
-                                   {"MALLOC_TOP_PAD_": "0", "MALLOC_ARENA_MAX": "9"},
-                                   pytest.param({"GLIBC_TUNABLES": "glibc.malloc.mmap_threshold=1000000"},
-                                                marks=pytest.mark.slow)])
+@pytest.mark.parametrize("limit", sampled([{"MALLOC_MMAP_THRESHOLD_": "1000000"},
+                                           {"MALLOC_TOP_PAD_": "0", "MALLOC_ARENA_MAX": "9"},
+                                           {"GLIBC_TUNABLES": "glibc.malloc.mmap_threshold=1000000"}], 3))
 def test_limits_in_the_environment_stay(limit):
     assert _measured(**limit)[0] > 9000
 
