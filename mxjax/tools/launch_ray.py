@@ -1,7 +1,7 @@
 """`python -m mxjax launch --on ray`: each process is held by an actor of a Ray cluster.
 
-Ray places the actors and gives them CPUs and GPUs. An actor starts the process on its machine, hands its lines to the
-launcher, and its exit status. When the actor dies, or Ray ends it because the launcher has ended, a shell that waits
+Ray places the actors and gives them CPUs and GPUs. An actor starts the process on its machine and sends its lines and
+its exit status to the launcher. When the actor dies, or Ray ends it because the launcher has ended, a shell that waits
 for that ends the process and all that it has started. The actors need no mxjax, only the processes do.
 """
 

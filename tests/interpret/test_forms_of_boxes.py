@@ -54,7 +54,8 @@ def labels():
 
 @pytest.mark.parametrize("params", [
     {}, {"overlap_threshold": 0.2, "ignore_label": -2.0, "variances": (0.1, 0.1, 0.3, 0.2)},
-    {"negative_mining_ratio": 2.5, "negative_mining_thresh": 0.3}, {"overlap_threshold": -1.0}])
+    {"negative_mining_ratio": 2.5, "negative_mining_thresh": 0.3}, {"overlap_threshold": -1.0},
+    {"negative_mining_ratio": 1e38, "negative_mining_thresh": 0.3}])
 def test_targets(params):
     scores = np.random.RandomState(5).normal(size=(3, 4, 20)).astype("f4")
     check("_contrib_MultiBoxTarget", [anchors(20), labels(), scores], params)

@@ -39,7 +39,7 @@ def _hardest(p: dict[str, Any], positive: Array, most: Array, scores: Array) -> 
     """Returns the anchors without an object whose scores for the background are the lowest."""
     exp = np.exp(scores - scores.max(0))
     hard = np.where(~positive & (most < p["negative_mining_thresh"]), exp[0] / exp.sum(0), np.inf)
-    count = int(np.float32(positive.sum()) * np.float32(p["negative_mining_ratio"]))
+    count = int(min(np.float32(positive.sum()) * np.float32(p["negative_mining_ratio"]), len(positive)))
     negative = np.zeros(len(positive), bool)
     negative[np.argsort(hard, kind="stable")[:count]] = True
     return negative & (hard < np.inf)
