@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .program import Array, need
+from .program import Array, Unknown, need
 
 __all__ = ["Form", "Work", "form_of", "need", "numpy_form", "to_dtype"]
 
@@ -70,10 +70,17 @@ class Form(NamedTuple):
         return len(dtypes) == 1 and dtypes <= self.dtypes
 
     def effort(self, params: dict[str, Any], arrays: Sequence[Any]) -> Work:
-        """Returns the work of a forward call."""
+        """Returns the work of a forward call.
+
+        Raises:
+            Unknown: the function `work` does not fit the shapes, which the operator refuses too: its formula says why.
+        """
         shapes = [None if a is None else a.shape for a in arrays]
         if self.work is not None:
-            return self.work(params, *shapes)
+            try:
+                return self.work(params, *shapes)
+            except (IndexError, TypeError, ValueError) as error:
+                raise Unknown from error
         return Work(2.0 * sum([math.prod(shape) for shape in shapes if shape is not None]))
 
 

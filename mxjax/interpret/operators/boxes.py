@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -102,10 +103,9 @@ def _slope(p: dict[str, Any], out_grads: Sequence[Any], needs_grad: Sequence[boo
 
 
 def _work(p: dict[str, Any], data: tuple) -> Work:
-    count = data[-2] if len(data) > 1 else 1
+    *sets, count, _ = data
     limit = count if p["topk"] < 0 else min(p["topk"], count)
-    sets = int(np.prod(data[:-2]))
-    return Work(sets * (_SORTED * count + limit * (_BOX + 20.0 * limit)), operations=200)
+    return Work(math.prod(sets) * (_SORTED * count + limit * (_BOX + 20.0 * limit)), operations=200)
 
 
 @numpy_form("_contrib_box_nms", backward=_slope, work=_work)

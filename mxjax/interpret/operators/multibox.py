@@ -67,10 +67,8 @@ def _target(p: dict[str, Any], anchors: Array, label: Array, scores: Array) -> t
 
 
 def _target_work(p: dict[str, Any], anchor: tuple, label: tuple, scores: tuple) -> Work:
-    if not len(anchor) == len(label) == len(scores) == 3:
-        return Work(0.0)  # which the operator refuses
-    pairs = float(anchor[1] * label[1])
-    return Work(label[0] * (pairs * (30 + 3 * label[1]) + anchor[1] * (6 * scores[1] + _SORTED)), operations=250)
+    (_, priors, _), (images, labels, _), (_, classes, _) = anchor, label, scores
+    return Work(images * priors * (labels * (30.0 + 3 * labels) + 6 * classes + _SORTED), operations=250)
 
 
 @constant("_contrib_MultiBoxTarget", mixed=False, work=_target_work)
@@ -108,11 +106,10 @@ def _detected(p: dict[str, Any], scores: Array, offsets: Array, prior: Array) ->
 
 
 def _detection_work(p: dict[str, Any], scores: tuple, places: tuple, anchor: tuple) -> Work:
-    if len(scores) != 3 or scores[1] < 2:
-        return Work(0.0)  # which the operator refuses
-    limit = min(p["nms_topk"], scores[2]) if p["nms_topk"] > 0 else scores[2]
-    pairs = limit * limit / (1 if p["force_suppress"] else scores[1] - 1)  # compared in each class
-    return Work(scores[0] * (scores[2] * (2 * scores[1] + 60 + _SORTED) + 6.0 * pairs), operations=200)
+    images, classes, priors = scores
+    limit = min(p["nms_topk"], priors) if p["nms_topk"] > 0 else priors
+    pairs = limit * limit / (1 if p["force_suppress"] else max(classes - 1, 1))  # compared in each class
+    return Work(images * (priors * (2 * classes + 60 + _SORTED) + 6.0 * pairs), operations=200)
 
 
 @constant("_contrib_MultiBoxDetection", mixed=False, work=_detection_work)
