@@ -37,6 +37,7 @@ from ..ops.params import np_dtype
 from ._backward_reads import reads
 from ._cached_op import CachedOp
 from ._steps import run_steps
+from ._storage import gradients_by_rows, storage_type
 
 __all__ = ["Executor", "GradReq"]
 
@@ -107,7 +108,7 @@ class Executor:
 
         def make(node: Node, shape: tuple, shareable: bool) -> NDArray:
             name, dtype = node.name, result[id(node), 0] or "float32"
-            stype = _stype(node, stypes)
+            stype = storage_type(node, stypes)
             if shareable and shared_exec is not None and name in shared_exec.arg_dict:
                 old = shared_exec.arg_dict[name]
                 if old.shape == shape and old.dtype == np_dtype(dtype).type:
@@ -124,7 +125,7 @@ class Executor:
                   for n, s in zip(graph.arg_nodes, arg_shapes, strict=True)]
         aux = [make(n, s, False) if shared_exec is None or n.name not in shared_exec.aux_dict
                else shared_exec.aux_dict[n.name] for n, s in zip(graph.aux_nodes, aux_shapes, strict=True)]
-        by_rows = _gradients_by_rows(graph, stypes)
+        by_rows = gradients_by_rows(graph, stypes)
         grads = [None if r == "null" else empty(a.shape, a.context, a.dtype, "row_sparse" if id(n) in by_rows else None)
                  for n, a, r in zip(graph.arg_nodes, arrays, reqs, strict=True)]
         if shared_exec is not None:
@@ -524,31 +525,3 @@ def _by_name(names: list[str], arrays: list[Any]) -> dict[str, Any]:
     if len(set(names)) != len(names):
         raise ValueError(f"Duplicate names detected, {names}")
     return dict(zip(names, arrays, strict=True))
-
-
-def _stype(variable: Any, stypes: dict[str, str]) -> str | None:
-    """Returns the storage type of a variable, from this binding or from its creation."""
-    return stypes.get(variable.name) or {"1": "row_sparse", "2": "csr"}.get(variable.attrs.get("__storage_type__"))
-
-
-def _gradients_by_rows(graph: Lowered, stypes: dict[str, str]) -> set[int]:
-    """Returns the ids of the arguments whose gradients are row_sparse.
-
-    They are row_sparse themselves, or only used as tables of sparse lookups and in products with csr arrays.
-    """
-    whole, by_rows = set(), set()
-    for node in graph.steps:
-        for place, (source, _) in enumerate(node.inputs):
-            if source.op is None:
-                (by_rows if place == 1 and _gives_rows(node, stypes) else whole).add(id(source))
-    return {id(n) for n in graph.arg_nodes if _stype(n, stypes) == "row_sparse"} | by_rows - whole
-
-
-def _gives_rows(node: Node, stypes: dict[str, str]) -> bool:
-    """Returns whether the gradient of a node's second input has few rows: the table of a sparse lookup, or b in
-    csr·b."""
-    if node.op.name != "dot":
-        return node.op.by_rows(node.params)
-    left = node.inputs[0][0]
-    return left.op is None and _stype(left, stypes) == "csr" and \
-        not (node.params["transpose_a"] or node.params["transpose_b"])

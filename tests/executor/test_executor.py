@@ -598,3 +598,31 @@ def test_a_monitor_sees_what_backward_reads():
     np.testing.assert_array_equal(shown["act_backward_input2"], forward["fc_output"].asnumpy())
     np.testing.assert_allclose(shown["act_backward_output"], shown["act_backward_input0"] * (
         1 - shown["act_backward_input1"] ** 2), rtol=1e-5, atol=1e-6)
+
+
+_SX, _SW, _BY_ROWS = mx.sym.Variable("x"), mx.sym.Variable("w"), {"w": "row_sparse"}
+
+
+@pytest.mark.parametrize("symbol, shapes, stypes, expected", [
+    (mx.sym.abs(_SW), {}, _BY_ROWS, "row_sparse"),
+    (mx.sym.abs(_SW), {}, {}, "default"),
+    (-_SW * 2, {}, _BY_ROWS, "row_sparse"),
+    (_SW - 1, {}, _BY_ROWS, "default"),
+    (mx.sym.sin(_SW), {}, _BY_ROWS, "default"),
+    (mx.sym.sum(_SW), {}, _BY_ROWS, "default"),
+    (mx.sym._internal._square_sum(_SW, axis=1), {}, _BY_ROWS, "row_sparse"),
+    (mx.sym.elemwise_add(_SW, mx.sym.abs(_SW)), {}, _BY_ROWS, "row_sparse"),
+    (mx.sym.elemwise_add(_SW, _SX), {}, _BY_ROWS, "default"),
+    (mx.sym.elemwise_mul(_SW, _SW), {}, _BY_ROWS, "default"),
+    (mx.sym.dot(_SX, _SW), {"x": (2, 4)}, {"x": "csr", **_BY_ROWS}, "row_sparse"),
+    (mx.sym.dot(mx.sym.square(_SX), mx.sym.square(_SW)), {"x": (2, 4)}, {"x": "csr", **_BY_ROWS}, "row_sparse"),
+    (mx.sym.dot(mx.sym.cast_storage(_SX, "csr"), _SW), {"x": (2, 4)}, {}, "row_sparse"),
+    (mx.sym.dot(_SX, _SW), {"x": (2, 4)}, _BY_ROWS, "default"),
+    (mx.sym.Embedding(_SX, _SW, input_dim=4, output_dim=3), {"x": (2,)}, _BY_ROWS, "default"),
+    (mx.sym.Embedding(_SX, _SW, input_dim=4, output_dim=3, sparse_grad=True), {"x": (2,)}, {}, "row_sparse"),
+    (mx.sym.sum(mx.sym.Embedding(_SX, _SW, input_dim=4, output_dim=3, sparse_grad=True)) + mx.sym.sum(_SW),
+     {"x": (2,)}, _BY_ROWS, "default"),
+])
+def test_storage_types_of_gradients(symbol, shapes, stypes, expected):
+    executor = symbol.simple_bind(mx.cpu(), w=(4, 3), stype_dict=stypes, **shapes)
+    assert executor.grad_dict["w"].stype == expected
