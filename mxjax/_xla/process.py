@@ -85,7 +85,7 @@ def forked() -> bool:
     return _forked
 
 
-def _has_threads() -> bool:
+def has_threads() -> bool:
     """Returns whether JAX has started its devices, asked by this library or by a script, for arrays or by a load."""
     if _started:
         return True
@@ -145,7 +145,7 @@ def _before_fork() -> None:
     (`starts`); who is there is waited for, but for compilations: they take long, and no lock is held.
     """
     global _interval, _left_behind, _leaves_threads
-    _leaves_threads = _has_threads()
+    _leaves_threads = has_threads()
     for array in live_arrays() if _leaves_threads and not _forked else ():  # in a child all is there already
         with contextlib.suppress(RuntimeError):  # deleted, or failed
             array.block_until_ready()

@@ -12,18 +12,21 @@ import pickle
 import random
 import selectors
 import signal
+import site
 import socket
 import struct
 import subprocess
 import sys
+import sysconfig
 import tempfile
 import threading
 import time
-import warnings
+import types
 import weakref
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent import futures
+from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
@@ -34,14 +37,17 @@ from ..base import MXNetError
 from ..context import cpu
 from ..util import is_np_array, is_np_shape, np_array, np_shape
 from . import transport
-from .worker import end, run
+from .worker import PREPARE, START, end, fork, run
 
 __all__ = ["ProcessPool", "RemoteTraceback", "ThreadPool"]
 
 
-# Imported by the server if they are imported here: each worker would spend 0.3 s on them. Packages other than mxjax are
-# imported by the workers, since they may start threads or open files, which a fork does not survive.
+# Imported by the server if they are imported here: each worker would spend 0.3 s on them.
 _OFTEN_NEEDED = ("mxjax.gluon", "mxjax.interop._alias", "mxjax.interpret")
+_IMPORTED = (types.FunctionType, types.ModuleType, type)
+# Folders of packages that do not change while a process runs.
+_INSTALLED = (*site.getsitepackages(), site.getusersitepackages(), sysconfig.get_path("stdlib"),
+              str(Path(__file__).parents[1]))
 
 # this process's ends of socket pairs: a worker that inherits one never receives the end of its stream
 _ends: weakref.WeakSet[socket.socket] = weakref.WeakSet()
@@ -72,25 +78,33 @@ class _Server:
         self.owner = os.getpid()
         self._numbers, self._receiving = itertools.count(), threading.Lock()
         self._heard: list[bytes] = []
+        self._prepared: set[str] = set()
         self._answers: dict[int, int] = {}  # by the numbers of requests, until the worker has ended
         self._socket, theirs = socket.socketpair()
         _ends.add(self._socket)
-        start = f"import sys; sys.path[:] = {sys.path!r}; from mxjax.workers.worker import serve; " \
-                f"serve({theirs.fileno()})"
+        start = START.format(sys.path, (theirs.fileno(),))
         # Workers compute on the host, whatever the training process uses, and share its cores.
         environment = {**os.environ, "JAX_PLATFORMS": "cpu", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
         with theirs:
             self.process = subprocess.Popen([sys.executable, "-c", start], pass_fds=[theirs.fileno()],
                                              env=environment, stdin=subprocess.DEVNULL)
         atexit.register(self.close)
-        with contextlib.suppress(OSError):  # it has ended, as the first request will report
-            transport.send(self._socket, [name for name in list(sys.modules) if name.startswith(_OFTEN_NEEDED)])
 
     def close(self) -> None:
         """Ends the server and its workers."""
         if self.owner == os.getpid():
             self._socket.close()
             self.process.wait()
+
+    def prepare(self, setup: dict[str, Any], modules: set[str]) -> None:
+        """Requests that the server imports the installed modules that these modules need, before it forks workers."""
+        names = [name for name in list(sys.modules) if name.startswith(_OFTEN_NEEDED)] + installed(modules)
+        new = [name for name in names if name not in self._prepared]
+        if new:
+            self._ask(PREPARE)
+            with contextlib.suppress(OSError):  # it has ended, as the next request will report
+                transport.send(self._socket, (setup, new))
+            self._prepared.update(new)
 
     def _ask(self, pid: int, fds: Sequence[int] = ()) -> int:
         """Sends a request and returns its number, for `answer`."""
@@ -141,9 +155,7 @@ class _Forks:
 
     def start(self, sock: socket.socket, last_words: IO[bytes]) -> int:
         """Starts a worker and returns its pid."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about forks: docs/design/0018 defines what a child may do
-            pid = os.fork()
+        pid = fork()
         if not pid:
             for end in list(_ends):
                 end.close()
@@ -243,12 +255,16 @@ class ProcessPool:
                  "numpy": (is_np_shape(), is_np_array()), "alias": sys.modules.get("mxnet") is sys.modules["mxjax"]}
         try:
             try:
-                job = transport.dumps((dataset, batchify))
+                job = transport.dumps((dataset, batchify), modules := set())
             except TypeError:  # it contains an object of this process: a lock, an open file, a generator
                 if not sys.platform.startswith("linux"):
                     raise
                 job = None
-            server = _Forks((dataset, batchify)) if job is None else _Server.get()
+            if job is None:
+                server = _Forks((dataset, batchify))
+            else:
+                server = _Server.get()
+                server.prepare(setup, modules)
             for i in range(count):
                 worker = _Worker(server, owner)
                 self._workers.append(worker)
@@ -360,6 +376,27 @@ class ProcessPool:
                 worker.end()
         self._workers.clear()
         self._selector.close()
+
+
+def installed(modules: Iterable[str]) -> list[str]:
+    """Returns the names of the installed modules among modules and those that the others refer to.
+
+    A file of the user's may change before a worker imports it, but not what is installed.
+    """
+    found: list[str] = []
+    seen, left = set(), sorted(modules)
+    while left:
+        name = left.pop()
+        module = sys.modules.get(name)
+        if name in seen or name == "__main__" or not (file := getattr(module, "__file__", None)):
+            continue
+        seen.add(name)
+        if file.startswith(_INSTALLED):
+            found.append(name)
+        else:
+            values = [v for v in list(vars(module).values()) if isinstance(v, _IMPORTED)]
+            left.extend([v.__name__ if isinstance(v, types.ModuleType) else v.__module__ for v in values])
+    return found
 
 
 def _environment() -> dict[str, str]:

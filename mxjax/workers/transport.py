@@ -72,6 +72,7 @@ class _Pickler(cloudpickle.Pickler):
         super().__init__(*args, **kwargs)
         self.by_value: list[Any] = []
         self.shared: list[Shared] = []
+        self.modules: set[str] = set()  # where the pickled classes, functions and modules come from
 
     def reducer_override(self, obj: object) -> Any:
         """Returns how an object is reduced."""
@@ -80,7 +81,10 @@ class _Pickler(cloudpickle.Pickler):
             return _attached, (len(self.shared) - 1, obj.size)
         if isinstance(obj, NDArray) and obj.stype == "default":
             return _array, (np.asarray(obj.read()), type(obj))
+        if isinstance(obj, types.ModuleType):
+            self.modules.add(obj.__name__)
         if isinstance(obj, (type, types.FunctionType)):
+            self.modules.add(obj.__module__)
             module = sys.modules.get(obj.__module__)
             if module is not None and module not in self.by_value and not _importable(obj.__module__):
                 self.by_value.append(module)
@@ -122,8 +126,12 @@ def _attached(place: int, size: int) -> Shared:
     raise TypeError("shared memory comes with its file descriptor, by `receive`")
 
 
-def dumps(obj: object) -> tuple[bytes, list[memoryview], list[Shared]]:
+def dumps(obj: object, modules: set[str] | None = None) -> tuple[bytes, list[memoryview], list[Shared]]:
     """Returns an object as bytes, the memory of its arrays, and its shared memory.
+
+    Args:
+        obj: the object.
+        modules: a set to which the names of the modules that define its classes and functions are added.
 
     Raises:
         TypeError: the object cannot be pickled; the message names the alternatives.
@@ -138,6 +146,8 @@ def dumps(obj: object) -> tuple[bytes, list[memoryview], list[Shared]]:
     finally:
         for module in pickler.by_value:
             cloudpickle.unregister_pickle_by_value(module)
+    if modules is not None:
+        modules |= pickler.modules
     return out.getvalue(), [buffer.raw() for buffer in buffers], pickler.shared
 
 

@@ -16,46 +16,96 @@ import signal
 import socket
 import sys
 import traceback
+import warnings
+from typing import Any
 
 import numpy as np
 
 from .._support import settings
 from .._support.tracebacks import shortened
+from .._xla.process import has_threads
 from ..kernel.policy import expect_few_calls
 from ..random import seed
 from ..util import set_np
 from . import transport
 
-__all__ = ["end", "run", "serve"]
+__all__ = ["PREPARE", "START", "end", "fork", "run", "serve"]
+
+PREPARE = -1  # in place of the pid in a request
+START = "import sys; sys.path[:] = {!r}; from mxjax.workers.worker import serve; serve(*{!r})"
 
 
-def serve(fd: int) -> None:
+def serve(fd: int, prepared: tuple[dict[str, Any], list[str], list[str]] | None = None) -> None:
     """The server's loop, over the socket `fd`.
 
-    The first object is a list of modules that the workers are likely to need, which the server imports for all of them.
     Requests (`transport.REQUEST`) start a worker, with its socket and a file for its last output (answer: pid), or end
-    the worker with a pid (answer: exit status). An answer has the number of its request.
+    the worker with a pid (answer: exit status). An answer has the number of its request. A request for pid -1 precedes
+    the settings for workers and the names of modules that they need, which the server imports for all of them (no
+    answer).
+
+    Args:
+        fd: descriptor of the socket.
+        prepared: the last settings, the modules to import, and those to leave to the workers.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the training process handles Ctrl-C
     with contextlib.suppress(ImportError):
         importlib.import_module("cv2").setNumThreads(settings.OPENCV_THREADS())
+    setup, modules, refused = prepared or ({}, ["mxjax.image"], [])
+    if prepared is not None:
+        _prepare(fd, *prepared)
     with contextlib.suppress(ConnectionError, EOFError), socket.socket(fileno=fd) as control:  # the parent has ended
-        for module in ("mxjax.image", *transport.receive(control)):
-            with contextlib.suppress(ImportError):  # it is an error only if a worker uses it
-                importlib.import_module(module)
         while True:
             request, fds, _, _ = socket.recv_fds(control, transport.REQUEST.size, 2)
             if not request:
                 return
             number, pid = transport.REQUEST.unpack(request)
+            if pid == PREPARE:
+                setup, names = transport.receive(control)
+                modules.extend(names)
+                _prepare(fd, setup, modules, refused)
+                continue
             if fds:
-                pid = os.fork()
+                pid = fork()
                 if not pid:
                     control.close()
                     run(socket.socket(fileno=fds[0]), fds[1])
-                for fd in fds:
-                    os.close(fd)
+                for received in fds:
+                    os.close(received)
             control.sendall(transport.REQUEST.pack(number, pid if fds else end(pid)))
+
+
+def _prepare(fd: int, setup: dict[str, Any], modules: list[str], refused: list[str]) -> None:
+    """Imports modules for workers, except refused ones.
+
+    A module may start JAX's devices, whose threads a fork does not copy. Then this process begins anew without it. Its
+    pid, its socket and its workers remain.
+    """
+    _adopt(setup)
+    for module in modules:
+        if module not in refused:
+            with contextlib.suppress(Exception, SystemExit):  # it is an error only if a worker imports it
+                importlib.import_module(module)
+            if has_threads():
+                again = {**setup, "environment": {}}, modules, [*refused, module]
+                os.set_inheritable(fd, True)
+                os.execv(sys.executable, [sys.executable, "-c", START.format(sys.path, (fd, again))])
+
+
+def _adopt(setup: dict[str, Any]) -> None:
+    """Applies settings of the training process: its folder, environment, search path, alias and NumPy semantics."""
+    os.chdir(setup["folder"])
+    os.environ.update(setup["environment"])
+    sys.path[:] = setup["path"]
+    if setup["alias"]:  # `import mxnet` imports mxjax there, so it must here
+        importlib.import_module("mxjax.interop").install_mxnet_alias()
+    set_np(*setup["numpy"])
+
+
+def fork() -> int:
+    """Forks as `os.fork`, without its warning about threads: docs/design/0018 defines what a child may do."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return os.fork()
 
 
 def end(pid: int) -> int:
@@ -94,12 +144,7 @@ def run(sock: socket.socket, last_words: int, job: tuple | None = None) -> None:
 def _work(sock: socket.socket, job: tuple | None) -> None:
     try:
         setup = transport.receive(sock)
-        os.chdir(setup["folder"])
-        os.environ.update(setup["environment"])
-        sys.path[:] = setup["path"]
-        if setup["alias"]:  # `import mxnet` imports mxjax there, so it must here
-            importlib.import_module("mxjax.interop").install_mxnet_alias()
-        set_np(*setup["numpy"])
+        _adopt(setup)
         expect_few_calls()
         random.seed(setup["seeds"][0])
         np.random.seed(setup["seeds"][1])

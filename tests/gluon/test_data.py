@@ -1,6 +1,7 @@
 """Tests of data sets, samplers and the DataLoader."""
 
 import gc
+import importlib
 import multiprocessing.pool
 import os
 import subprocess
@@ -13,6 +14,7 @@ import pytest
 
 import mxjax as mx
 from mxjax.gluon import data
+from mxjax.workers import pool
 from mxjax.workers.pool import ProcessPool
 
 from ..internals import forgotten, pool_of, workers_of
@@ -279,6 +281,54 @@ def test_scripts_need_no_main_guard(tmp_path):
     done = subprocess.run([sys.executable, str(tmp_path / "script.py")], capture_output=True, text=True, timeout=100,
                           env={**os.environ, "PYTHONPATH": folder})
     assert done.stdout == "[[1, 4], [7, 10]]\n" and not done.stderr, done.stderr
+
+
+@pytest.fixture
+def packages(tmp_path, monkeypatch):
+    """Three modules: an installed one, one that starts JAX's devices, and one of the user's that imports both."""
+    (tmp_path / "site").mkdir()
+    note = f"import os\nopen({str(tmp_path)!r} + '/' + __name__, 'a').write(f'{{os.getpid()}} ')\n"
+    (tmp_path / "site" / "installed_one.py").write_text(note)
+    (tmp_path / "site" / "starts_devices.py").write_text(note + "import mxjax as mx\nONE = mx.nd.ones(1).asnumpy()\n")
+    monkeypatch.setattr(pool, "_INSTALLED", (str(tmp_path / "site"),))
+    monkeypatch.syspath_prepend(tmp_path / "site")
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def user(name, imported):
+        (tmp_path / f"{name}.py").write_text(note + (
+            f"import {imported}\nimport mxjax as mx\n"
+            "class Squares:\n    def __len__(self): return 4\n"
+            "    def __getitem__(self, i): return (mx.nd.array([i]) ** 2).asnumpy()\n"))
+        return importlib.import_module(name).Squares()
+
+    def imports(name):
+        return {int(pid) for pid in (tmp_path / name).read_text().split()} - {os.getpid()}
+    return user, imports
+
+
+def test_installed_modules_are_imported_once_for_all_workers(packages):
+    user, imports = packages
+    squares = user("user_of_one", "installed_one")
+    for _ in range(2):
+        loader = data.DataLoader(squares, 2, num_workers=2)
+        assert batches(loader) == [[[0], [1]], [[4], [9]]]
+    assert len(imports("installed_one")) == 1  # by the server
+    assert len(imports("user_of_one")) == 4  # by each worker, since its file may have changed
+    assert pool.installed(["user_of_one", "__main__", "no_such"]) == ["installed_one"]
+
+
+def test_modules_that_start_devices_are_imported_by_workers(packages):
+    user, imports = packages
+    squares = user("user_of_devices", "starts_devices")
+    before = data.DataLoader(squares, 2, num_workers=1)
+    for loader in (before, data.DataLoader(squares, 2, num_workers=1)):
+        assert batches(loader) == [[[0], [1]], [[4], [9]]]
+    assert len(imports("starts_devices")) == 3  # by the server, which began anew, and by two workers
+    before_pid, = [worker.pid for worker in workers_of(pool_of(before))]
+    assert before_pid in imports("starts_devices")
+    del before, loader
+    gc.collect()
+    assert not os.path.exists(f"/proc/{before_pid}")
 
 
 def test_workers_end_with_their_process(tmp_path):
