@@ -41,13 +41,15 @@ def split_data(data: NDArray, num_slice: int, batch_axis: int = 0, even_split: b
         even_split: require parts of equal length; otherwise the first ones may be longer by one.
 
     Raises:
-        ValueError: `even_split` is set and the length is not a multiple of `num_slice`.
+        ValueError: there are no slices, or `even_split` is set and the length is not a multiple of `num_slice`.
 
     Example:
         >>> [part.shape for part in split_data(mx.nd.zeros((5, 2)), 2, even_split=False)]
         [(3, 2), (2, 2)]
     """
     size = data.shape[batch_axis]
+    if num_slice < 1:
+        raise ValueError(f"num_slice={num_slice}: data of shape {data.shape} needs at least one slice")
     if even_split and size % num_slice:
         raise ValueError(f"data of shape {data.shape} cannot be split evenly into {num_slice} slices along axis "
                          f"{batch_axis}: use a batch size that is a multiple of {num_slice}, or even_split=False")
@@ -67,7 +69,12 @@ def split_and_load(data: ArrayLike, ctx_list: Sequence[Context], batch_axis: int
         data: array, or anything that `mx.nd.array` accepts.
         ctx_list: contexts.
         batch_axis, even_split: as in `split_data`.
+
+    Raises:
+        ValueError: there are no contexts; otherwise as in `split_data`.
     """
+    if not ctx_list:
+        raise ValueError("ctx_list is empty: name at least one context for the data, such as mx.cpu()")
     array = data if isinstance(data, NDArray) else nd.array(data, ctx=ctx_list[0])
     if array is not data and is_np_array():
         array = array.as_np_ndarray()

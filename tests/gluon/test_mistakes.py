@@ -137,6 +137,8 @@ TRAINING = [
     (lambda: trainer(kvstore=mx.kv.create("local"), update_on_kvstore=True).update(1), AssertionError,
      "when parameters are updated on kvstore is not supported"),
     (lambda: gluon.utils.split_data(ones(3), 2), ValueError, "cannot be split evenly into 2 slices along axis 0"),
+    (lambda: gluon.utils.split_data(ones(3), 0), ValueError, "num_slice=0: data of shape"),
+    (lambda: gluon.utils.split_and_load(ones(3), []), ValueError, "ctx_list is empty"),
     (lambda: gluon.utils.clip_global_norm([], 1), AssertionError, "clip_global_norm: there are no arrays"),
     (lambda: gluon.utils.shape_is_known((2, -2)), AssertionError, "a dimension cannot be less than"),
     (lambda: gluon.utils.split_rnn_params(ones(4), "odd", 1, 1, 1), ValueError, "mode must be one of"),
