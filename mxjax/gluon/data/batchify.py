@@ -17,6 +17,7 @@ from ... import ndarray as nd
 from ...array.dense import _from_host
 from ...context import cpu
 from .dataloader import _array_class, default_batchify_fn
+from .dataset import HasHandle
 
 if TYPE_CHECKING:
     from ...ops.params import DTypeLike
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["Append", "AsList", "Group", "Pad", "Stack"]
 
 
-class Stack:
+class Stack(HasHandle):
     """Stacks samples of the same shape along a new first axis; tuples and lists element by element.
 
     Args:
@@ -46,7 +47,7 @@ class Stack:
         return default_batchify_fn(data)
 
 
-class Pad:
+class Pad(HasHandle):
     """Stacks samples of different sizes along a new first axis, each padded to the largest size of each axis.
 
     Args:
@@ -111,7 +112,7 @@ class Append:
         return [x.expand_dims(axis=self._batch_axis) for x in arrays] if self._expand else arrays
 
 
-class Group:
+class Group(HasHandle):
     """Applies a separate batchify function to each part of the samples.
 
     Args:

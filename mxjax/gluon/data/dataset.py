@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -17,10 +17,18 @@ from .sampler import FilterSampler, Sampler, SequentialSampler
 if TYPE_CHECKING:
     from .._types import Indexed
 
-__all__ = ["ArrayDataset", "Dataset", "RecordFileDataset", "SimpleDataset"]
+__all__ = ["ArrayDataset", "Dataset", "HasHandle", "RecordFileDataset", "SimpleDataset"]
 
 
-class Dataset:
+class HasHandle:
+    """Base of objects that have a counterpart in C++ in MXNet 2."""
+
+    def __mx_handle__(self) -> Self:
+        """Returns the object itself, which does all that its counterpart in MXNet 2 does."""
+        return self
+
+
+class Dataset(HasHandle):
     """Base of data sets. Subclasses define `__getitem__`, by index, and `__len__`. Arrays and lists
     also work as data sets."""
 

@@ -164,6 +164,17 @@ def test_rows_of_labels_and_transforms_of_loaders():
         raise SystemExit(f"no {kind.__name__}")
 
 
+def test_handles_of_data_sets_and_batchify_functions():
+    data, batchify = mx.gluon.data, mx.gluon.data.batchify
+    numbers = data.SimpleDataset(onp.arange(6)).filter(lambda x: x % 2 == 0).__mx_handle__()
+    assert list(numbers) == [0, 2, 4]
+    loader = data.DataLoader(data.ArrayDataset(mx.np.ones((4, 2))).transform_first(lambda x: x * 2).__mx_handle__(), 2)
+    assert [batch.tolist() for batch in loader] == [[[2, 2], [2, 2]]] * 2
+    both = batchify.Group(batchify.Stack(), batchify.Pad()).__mx_handle__()
+    assert [x.shape for x in both([(1, [1, 2, 3]), (2, [4])])] == [(2,), (2, 3)]
+    assert not hasattr(batchify.AsList(), "__mx_handle__")
+
+
 def test_clipped_gradients():
     import mxjax as mx
     arrays = [mx.np.array([3.0]), mx.np.array([[4.0]])]
