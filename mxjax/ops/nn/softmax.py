@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any, Literal
@@ -14,6 +15,19 @@ from ..common import Array, accumulation, need_float, normalized
 from ..infer import elementwise, exact, first, mark, typed, unify
 from ..params import DoubleScalar, DType, np_dtype
 from ..registry import register
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(1,))
+def log_softmax(x: Array, axis: int) -> Array:
+    """Logarithm of softmax, whose derivative depends on the result alone: JAX's keeps exp(x), too."""
+    return jax.nn.log_softmax(x, axis)
+
+
+@log_softmax.defjvp
+def _derivative(axis: int, primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
+    (x,), (tangent,) = primals, tangents
+    result = log_softmax(x, axis)
+    return result, tangent - jnp.sum(jnp.exp(result) * tangent, axis, keepdims=True)
 
 
 def _normalize(name: str, function: Callable[..., Array], data: Array, axis: int, temperature: Any, dtype: str | None,
@@ -32,10 +46,10 @@ def _normalize(name: str, function: Callable[..., Array], data: Array, axis: int
     if temperature is not None:
         scaled = scaled / jnp.asarray(temperature).astype(wide)
     if valid is None:
-        return function(scaled, axis=axis).astype(out)
+        return function(scaled, axis).astype(out)
     # not `where=` of jax.nn.softmax: its result and gradient are NaN where nothing is valid
     masked = jnp.where(valid, scaled, jnp.finfo(wide).min)
-    return jnp.where(valid, function(masked, axis=axis), outside).astype(out)
+    return jnp.where(valid, function(masked, axis), outside).astype(out)
 
 
 def _softmax_shapes(params: dict[str, Any], ins: list, outs: list) -> None:
@@ -87,7 +101,7 @@ def _without_length(name: str, sign: int, function: Callable[..., Array], doc: s
     register(name, aliases=aliases, infer_shape=elementwise, FPartialShape=_along_axis)(compute)
 
 
-_without_length("log_softmax", 1, jax.nn.log_softmax, "Logarithm of softmax along `axis`, computed without overflow.",
+_without_length("log_softmax", 1, log_softmax, "Logarithm of softmax along `axis`, computed without overflow.",
                 ("_npx_log_softmax",))
 _without_length("softmin", -1, jax.nn.softmax, "Softmax of -data along `axis`.")
 
@@ -111,7 +125,7 @@ def _masked(name: str, function: Callable[..., Array], doc: str, outside: float)
 
 
 _masked("masked_softmax", jax.nn.softmax, "Softmax of x / temperature where the mask is true; 0 elsewhere.", 0)
-_masked("masked_log_softmax", jax.nn.log_softmax,
+_masked("masked_log_softmax", log_softmax,
         "Logarithm of softmax of x / temperature where the mask is true; -infinity elsewhere.", -math.inf)
 
 
@@ -139,7 +153,7 @@ def softmax_cross_entropy(data: Array, label: Array) -> Array:
     if data.ndim != 2 or label.shape != data.shape[:1]:
         raise MXNetError(f"softmax_cross_entropy takes data (batch, classes) and label (batch,), "
                          f"got {data.shape} and {label.shape}")
-    log_p = _normalize("softmax_cross_entropy", jax.nn.log_softmax, data, 1, None, None)
+    log_p = _normalize("softmax_cross_entropy", log_softmax, data, 1, None, None)
     loss = -jnp.sum(log_p * jax.nn.one_hot(label.astype(jnp.int32), data.shape[1], dtype=data.dtype), axis=1)
     # MXNet bounds probabilities by 1e-8 in the loss, but not in its gradient
     bounded = jnp.minimum(loss, -math.log(1e-8))
