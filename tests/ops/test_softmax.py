@@ -8,7 +8,7 @@ from jax.test_util import check_grads
 from opcall import call, gradients, partial_shapes
 
 from mxjax.base import MXNetError
-from mxjax.ops.nn.softmax import log_softmax
+from mxjax.ops.nn.softmax import log_softmax_along, softmax_along
 
 X = np.random.default_rng(0).normal(size=(2, 3, 4)).astype("float32")
 
@@ -23,10 +23,11 @@ def test_values(name, reference):
     assert call(name, X.astype("float64")).dtype == np.float64
 
 
-def test_log_softmax_has_all_derivatives_and_keeps_only_its_result():
+@pytest.mark.parametrize("function", [softmax_along, log_softmax_along])
+def test_derivatives_of_all_kinds_keep_only_the_result(function):
     with jax.enable_x64(True):
-        check_grads(lambda x: log_softmax(x, 1), (X.astype("float64"),), 2, modes=["fwd", "rev"])
-    kept = jax.tree.leaves(jax.vjp(lambda x: log_softmax(x, 1), X)[1])
+        check_grads(lambda x: function(x, 1), (X.astype("float64"),), 2, modes=["fwd", "rev"])
+    kept = jax.tree.leaves(jax.vjp(lambda x: function(x, 1), X)[1])
     assert [a.shape for a in kept if a.ndim] == [X.shape]
 
 
