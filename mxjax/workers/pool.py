@@ -254,8 +254,9 @@ class ProcessPool:
         setup = {"folder": os.getcwd(), "environment": _environment(), "path": sys.path,
                  "numpy": (is_np_shape(), is_np_array()), "alias": sys.modules.get("mxnet") is sys.modules["mxjax"]}
         try:
+            modules: set[str] = set()
             try:
-                job = transport.dumps((dataset, batchify), modules := set())
+                job = transport.dumps((dataset, batchify), modules)
             except TypeError:  # it contains an object of this process: a lock, an open file, a generator
                 if not sys.platform.startswith("linux"):
                     raise
