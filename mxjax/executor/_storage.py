@@ -15,7 +15,8 @@ _KEEPING = frozenset(("_copy", "_div_scalar", "_mul_scalar", "BlockGrad", "abs",
 
 def storage_type(variable: Node, stypes: dict[str, str]) -> str | None:
     """Returns the storage type of a variable, from this binding or from its creation; None: dense."""
-    return stypes.get(variable.name or "") or {"1": "row_sparse", "2": "csr"}.get(variable.attrs.get("__storage_type__"))
+    numbers = {"1": "row_sparse", "2": "csr"}
+    return stypes.get(variable.name) or numbers.get(variable.attrs.get("__storage_type__", ""))
 
 
 def gradients_by_rows(graph: Lowered, stypes: dict[str, str]) -> set[int]:
