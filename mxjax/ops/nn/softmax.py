@@ -16,29 +16,6 @@ from ..params import DoubleScalar, DType, np_dtype
 from ..registry import register
 
 
-def _differentiated(function: Callable[[Array, int], Array], derivative: Callable[[Array, Array, int], Array]
-                    ) -> Callable[[Array, int], Array]:
-    """Returns a function of (array, axis) whose derivative depends on its result alone; JAX keeps or computes more.
-
-    derivative: function(result, tangent, axis) -> tangent of the result.
-    """
-    value = jax.custom_jvp(function, nondiff_argnums=(1,))
-
-    @value.defjvp
-    def along(axis: int, primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
-        result = value(primals[0], axis)
-        return result, derivative(result, tangents[0], axis)
-    return value
-
-
-softmax_along = _differentiated(
-    lambda x, axis: jax.nn.softmax(x, axis),
-    lambda y, tangent, axis: y * (tangent - jnp.sum(y * tangent, axis, keepdims=True)))
-log_softmax_along = _differentiated(
-    lambda x, axis: jax.nn.log_softmax(x, axis),
-    lambda y, tangent, axis: tangent - jnp.sum(jnp.exp(y) * tangent, axis, keepdims=True))
-
-
 def _normalize(name: str, function: Callable[..., Array], data: Array, axis: int, temperature: Any, dtype: str | None,
                valid: Array | None = None, outside: float = 0) -> Array:
     """`function` (softmax or its logarithm) of data / temperature along an axis, in float32 or wider.
@@ -55,10 +32,10 @@ def _normalize(name: str, function: Callable[..., Array], data: Array, axis: int
     if temperature is not None:
         scaled = scaled / jnp.asarray(temperature).astype(wide)
     if valid is None:
-        return function(scaled, axis).astype(out)
+        return function(scaled, axis=axis).astype(out)
     # not `where=` of jax.nn.softmax: its result and gradient are NaN where nothing is valid
     masked = jnp.where(valid, scaled, jnp.finfo(wide).min)
-    return jnp.where(valid, function(masked, axis), outside).astype(out)
+    return jnp.where(valid, function(masked, axis=axis), outside).astype(out)
 
 
 def _softmax_shapes(params: dict[str, Any], ins: list, outs: list) -> None:
@@ -90,13 +67,13 @@ def softmax(data: Array, length: Array | None = None, *, axis: int = -1, tempera
     that take part, the others become 0 -> the shape of data, with dtype `dtype` or that of data.
     """
     if length is None:
-        return _normalize("softmax", softmax_along, data, axis, temperature, dtype)
+        return _normalize("softmax", jax.nn.softmax, data, axis, temperature, dtype)
     axis = normalized(axis, data.ndim)
     if length.shape != data.shape[:axis] + data.shape[axis + 1:]:
         raise MXNetError(f"softmax: length must have the shape of data {data.shape} without axis {axis}, "
                          f"got {length.shape}")
     position = jnp.arange(data.shape[axis]).reshape((-1,) + (1,) * (data.ndim - axis - 1))
-    return _normalize("softmax", softmax_along, data, axis, temperature, dtype,
+    return _normalize("softmax", jax.nn.softmax, data, axis, temperature, dtype,
                       position < jnp.expand_dims(length, axis))
 
 
@@ -110,9 +87,9 @@ def _without_length(name: str, sign: int, function: Callable[..., Array], doc: s
     register(name, aliases=aliases, infer_shape=elementwise, FPartialShape=_along_axis)(compute)
 
 
-_without_length("log_softmax", 1, log_softmax_along, "Logarithm of softmax along `axis`, computed without overflow.",
+_without_length("log_softmax", 1, jax.nn.log_softmax, "Logarithm of softmax along `axis`, computed without overflow.",
                 ("_npx_log_softmax",))
-_without_length("softmin", -1, softmax_along, "Softmax of -data along `axis`.")
+_without_length("softmin", -1, jax.nn.softmax, "Softmax of -data along `axis`.")
 
 
 def _masked(name: str, function: Callable[..., Array], doc: str, outside: float) -> None:
@@ -133,8 +110,8 @@ def _masked(name: str, function: Callable[..., Array], doc: str, outside: float)
         compute)
 
 
-_masked("masked_softmax", softmax_along, "Softmax of x / temperature where the mask is true; 0 elsewhere.", 0)
-_masked("masked_log_softmax", log_softmax_along,
+_masked("masked_softmax", jax.nn.softmax, "Softmax of x / temperature where the mask is true; 0 elsewhere.", 0)
+_masked("masked_log_softmax", jax.nn.log_softmax,
         "Logarithm of softmax of x / temperature where the mask is true; -infinity elsewhere.", -math.inf)
 
 
@@ -144,7 +121,7 @@ def softmax_activation(data: Array, *, mode: Literal["channel", "instance"] = "i
     """Softmax along axis 1 ("channel") or the last one ("instance", as MXNet's CPU build has it)."""
     if mode == "channel" and data.ndim < 3:
         raise MXNetError(f"SoftmaxActivation: mode 'channel' takes data of at least 3 axes, got {data.shape}")
-    return _normalize("SoftmaxActivation", softmax_along, data, 1 if mode == "channel" else -1, None, None)
+    return _normalize("SoftmaxActivation", jax.nn.softmax, data, 1 if mode == "channel" else -1, None, None)
 
 
 def _loss_shapes(params: dict[str, Any], ins: list, outs: list) -> None:
@@ -162,7 +139,7 @@ def softmax_cross_entropy(data: Array, label: Array) -> Array:
     if data.ndim != 2 or label.shape != data.shape[:1]:
         raise MXNetError(f"softmax_cross_entropy takes data (batch, classes) and label (batch,), "
                          f"got {data.shape} and {label.shape}")
-    log_p = _normalize("softmax_cross_entropy", log_softmax_along, data, 1, None, None)
+    log_p = _normalize("softmax_cross_entropy", jax.nn.log_softmax, data, 1, None, None)
     loss = -jnp.sum(log_p * jax.nn.one_hot(label.astype(jnp.int32), data.shape[1], dtype=data.dtype), axis=1)
     # MXNet bounds probabilities by 1e-8 in the loss, but not in its gradient
     bounded = jnp.minimum(loss, -math.log(1e-8))
