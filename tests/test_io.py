@@ -68,6 +68,16 @@ def test_batch_axis():
     np.testing.assert_array_equal(seen[0], data[:, :4])
     np.testing.assert_array_equal(seen[1], data[:, [4, 5, 0, 1]])
     assert batches.provide_data[0].shape == (2, 4, 2)
+    batches.layout = "NTC"
+    assert batches.provide_data[0].shape == (4, 6, 2)
+
+
+def test_an_iterator_gets_other_labels():
+    batches = io.NDArrayIter(DATA, batch_size=5)
+    batches.label = io._init_data(np.arange(10), allow_empty=True, default_name="svm_label")
+    assert [d.name for d in batches.provide_label] == ["svm_label"]
+    assert batches.next().label[0].asnumpy().tolist() == [0, 1, 2, 3, 4]
+    assert io.io._init_data is io._init_data and not io._has_instance(batches.label, mx.nd.sparse.CSRNDArray)
 
 
 def test_batches_are_copies():

@@ -26,7 +26,8 @@ USED = set("""_internal _LIB _Symbol _repr_html_ _replace _children _set_attr _e
     _fresh_grad _gen_atomic_symbol _create_kvstore _create_sparse_kvstore _update_params _as_list _num_aux
     _basic_indexing_slice_is_contiguous _Null _ctx_map _stype _params _name _rate _BatchNorm _clear_cached_op
     _kvstore _kv_initialized _update_on_kvstore _amp_loss_scaler _sym_gen _buckets _split_input_slice
-    _prepare_group2ctxs _worker_initializer _read_batch _model_sha1 _deferred_compute _reconstructor""".split())
+    _prepare_group2ctxs _worker_initializer _read_batch _model_sha1 _deferred_compute _reconstructor
+    _thread_worker_initializer _thread_worker_fn _infer_weight_shape _init_data _has_instance""".split())
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -14,6 +14,12 @@ from .image_record import (
 from .libsvm import LibSVMIter
 from .ndarray_iter import NDArrayIter
 from .prefetch import PrefetchingIter
+from .utils import (  # noqa: F401 (programs' iterators call them)
+    _getdata_by_idx,
+    _has_instance,
+    _init_data,
+    _slice_along_batch_axis,
+)
 
 __all__ = ["CSVIter", "DataBatch", "DataDesc", "DataIter", "ImageDetRecordIter", "ImageRecordInt8Iter",
            "ImageRecordIter", "ImageRecordIter_v1", "ImageRecordUInt8Iter", "ImageRecordUInt8Iter_v1", "LibSVMIter",

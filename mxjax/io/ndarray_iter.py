@@ -54,7 +54,6 @@ class NDArrayIter(DataIter):
         if last_batch_handle != "discard" and _has_instance(self.data + self.label, CSRNDArray):
             raise NotImplementedError("NDArrayIter takes a CSRNDArray only with last_batch_handle='discard'")
         self.layout = layout
-        self._axis = DataDesc.get_batch_axis(layout)
         self.num_data = self.data[0][1].shape[self._axis]
         for name, array in self.data + self.label:
             if array.shape[self._axis] < self.num_data:  # further ones are not used, as in MXNet
@@ -69,6 +68,11 @@ class NDArrayIter(DataIter):
         self._rest_rows = self.idx[:0]  # their numbers
         self.cursor = -batch_size
         self.reset()
+
+    @property
+    def _axis(self) -> int:
+        """The batch axis in `layout`, which programs may set later."""
+        return DataDesc.get_batch_axis(self.layout)
 
     @property
     def data_list(self) -> list[Any]:

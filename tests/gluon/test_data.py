@@ -400,6 +400,15 @@ def test_queues_of_arrays():
     assert found[0].asnumpy().tolist() == [6, 7]
 
 
+def test_threads_of_ones_own_pool_get_numpy_semantics():
+    with multiprocessing.pool.ThreadPool(1, data.dataloader._thread_worker_initializer, (True, True)) as pool:
+        assert pool.apply(lambda: (mx.util.is_np_shape(), mx.util.is_np_array())) == (True, True)
+        batch = pool.apply(data.dataloader._thread_worker_fn,
+                           ([2, 0], data.dataloader.default_batchify_fn, [5, 6, 7]))
+    assert batch.asnumpy().tolist() == [7, 5]
+    assert not mx.util.is_np_shape() and not mx.util.is_np_array()
+
+
 def test_the_iterator_that_libraries_subclass():
     Plain = data.dataloader._MultiWorkerIter
 

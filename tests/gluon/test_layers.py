@@ -207,3 +207,10 @@ def test_operators_of_batch_normalization_write_alike(call):
     out.backward()
     np.testing.assert_allclose(mean.asnumpy(), [0.45, 0.55, 0.65], rtol=1e-6)
     np.testing.assert_allclose(var.asnumpy(), [1.125] * 3, rtol=1e-5)
+
+
+def test_shapes_of_weights_for_layers_of_ones_own():
+    infer = mx.gluon.nn.conv_layers._infer_weight_shape
+    options = {"kernel": (3, 3), "num_filter": 8, "num_group": 1, "no_bias": False, "layout": "NCHW"}
+    assert infer("Convolution", (0, 3, 0, 0), options) == [(0, 3, 0, 0), (8, 3, 3, 3), (8,)]
+    assert infer("Deconvolution", (0, 4, 0, 0), {**options, "num_group": 2, "no_bias": True})[1:] == [(4, 4, 3, 3)]

@@ -33,6 +33,8 @@ from ._protocol import (
 )
 from ._protocol import ForkingPickler as ForkingPickler  # this and the following: libraries take them from here
 from ._protocol import _MultiWorkerIter as _MultiWorkerIter
+from ._protocol import _thread_worker_fn as _thread_worker_fn
+from ._protocol import _thread_worker_initializer as _thread_worker_initializer
 from ._protocol import _worker_fn as _worker_fn
 from ._protocol import _worker_initializer as _worker_initializer
 from ._state import has_state, need_state

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from ... import symbol
 from ...base import numeric_types
 from ...level import fix
 from .._chosen_block import named
@@ -40,6 +41,12 @@ def _check_layout(layout: str, allowed: Sequence[str], what: str) -> None:
     if layout not in allowed:
         raise AssertionError(f"{what} supports only the layout{'s' * (len(allowed) > 1)} {', '.join(allowed)}; got "
                              f"{layout!r}")
+
+
+def _infer_weight_shape(op_name: str, data_shape: tuple[int, ...], kwargs: dict[str, Any]) -> Any:
+    """Returns the shapes of data, weight and bias of a convolution; layers of other libraries call it."""
+    data = symbol.Variable("data", shape=data_shape)
+    return getattr(symbol, op_name)(data, **kwargs).infer_shape_partial()[0]
 
 
 class _Conv(HybridBlock):
