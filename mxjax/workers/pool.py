@@ -82,7 +82,7 @@ class _Server:
         self._answers: dict[int, int] = {}  # by the numbers of requests, until the worker has ended
         self._socket, theirs = socket.socketpair()
         _ends.add(self._socket)
-        start = START.format(sys.path, (theirs.fileno(),))
+        start = START.format(_path(), (theirs.fileno(),))
         # Workers compute on the host, whatever the training process uses, and share its cores.
         environment = {**os.environ, "JAX_PLATFORMS": "cpu", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
         with theirs:
@@ -251,7 +251,7 @@ class ProcessPool:
         self._next = 0
         self._workers: list[_Worker] = []
         self._selector = selectors.DefaultSelector()
-        setup = {"folder": os.getcwd(), "environment": _environment(), "path": sys.path,
+        setup = {"folder": os.getcwd(), "environment": _environment(), "path": _path(),
                  "numpy": (is_np_shape(), is_np_array()), "alias": sys.modules.get("mxnet") is sys.modules["mxjax"]}
         try:
             modules: set[str] = set()
@@ -385,19 +385,25 @@ def installed(modules: Iterable[str]) -> list[str]:
     A file of the user's may change before a worker imports it, but not what is installed.
     """
     found: list[str] = []
-    seen, left = set(), sorted(modules)
+    seen, left = set(), list(modules)
     while left:
         name = left.pop()
-        module = sys.modules.get(name)
-        if name in seen or name == "__main__" or not (file := getattr(module, "__file__", None)):
+        if not isinstance(name, str) or name in seen or name == "__main__":  # functions of `eval` have no module
             continue
         seen.add(name)
+        module = sys.modules.get(name)
+        file = getattr(module, "__file__", None) or ""
         if file.startswith(_INSTALLED):
             found.append(name)
-        else:
+        elif file:
             values = [v for v in list(vars(module).values()) if isinstance(v, _IMPORTED)]
             left.extend([v.__name__ if isinstance(v, types.ModuleType) else v.__module__ for v in values])
     return found
+
+
+def _path() -> list[str]:
+    """Returns the search path without entries of other types, which Python ignores, too."""
+    return [entry for entry in sys.path if isinstance(entry, str)]
 
 
 def _environment() -> dict[str, str]:

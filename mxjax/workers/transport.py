@@ -72,7 +72,7 @@ class _Pickler(cloudpickle.Pickler):
         super().__init__(*args, **kwargs)
         self.by_value: list[Any] = []
         self.shared: list[Shared] = []
-        self.modules: set[str] = set()  # where the pickled classes, functions and modules come from
+        self.modules: set[str] = set()  # of the pickled classes, functions and modules
 
     def reducer_override(self, obj: object) -> Any:
         """Returns how an object is reduced."""

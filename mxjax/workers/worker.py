@@ -88,7 +88,7 @@ def _prepare(fd: int, setup: dict[str, Any], modules: list[str], refused: list[s
             if has_threads():
                 again = {**setup, "environment": {}}, modules, [*refused, module]
                 os.set_inheritable(fd, True)
-                os.execv(sys.executable, [sys.executable, "-c", START.format(sys.path, (fd, again))])
+                os.execv(sys.executable, [sys.executable, "-c", START.format(setup["path"], (fd, again))])
 
 
 def _adopt(setup: dict[str, Any]) -> None:

@@ -4,6 +4,7 @@ import gc
 import importlib
 import multiprocessing.pool
 import os
+import pathlib
 import subprocess
 import sys
 import threading
@@ -306,15 +307,16 @@ def packages(tmp_path, monkeypatch):
     return user, imports
 
 
-def test_installed_modules_are_imported_once_for_all_workers(packages):
+def test_installed_modules_are_imported_once_for_all_workers(packages, monkeypatch):
     user, imports = packages
+    monkeypatch.setattr(sys, "path", [*sys.path, pathlib.Path("not_a_string")])
     squares = user("user_of_one", "installed_one")
     for _ in range(2):
         loader = data.DataLoader(squares, 2, num_workers=2)
         assert batches(loader) == [[[0], [1]], [[4], [9]]]
     assert len(imports("installed_one")) == 1  # by the server
     assert len(imports("user_of_one")) == 4  # by each worker, since its file may have changed
-    assert pool.installed(["user_of_one", "__main__", "no_such"]) == ["installed_one"]
+    assert pool.installed(["user_of_one", "__main__", "no_such", None]) == ["installed_one"]
 
 
 def test_modules_that_start_devices_are_imported_by_workers(packages):
