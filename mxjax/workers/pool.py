@@ -37,9 +37,9 @@ from ..base import MXNetError
 from ..context import cpu
 from ..util import is_np_array, is_np_shape, np_array, np_shape
 from . import transport
-from .worker import PREPARE, START, end, fork, run
+from .worker import PREPARE, START, Preparation, end, fork, run
 
-__all__ = ["ProcessPool", "RemoteTraceback", "ThreadPool"]
+__all__ = ["ProcessPool", "RemoteTraceback", "ThreadPool", "begin_thread", "installed"]
 
 
 # Imported by the server if they are imported here: each worker would spend 0.3 s on them.
@@ -101,9 +101,8 @@ class _Server:
         names = [name for name in list(sys.modules) if name.startswith(_OFTEN_NEEDED)] + installed(modules)
         new = [name for name in names if name not in self._prepared]
         if new:
-            self._ask(PREPARE)
-            with contextlib.suppress(OSError):  # it has ended, as the next request will report
-                transport.send(self._socket, (setup, new))
+            with Preparation(setup, new, []).file() as file:
+                self._ask(PREPARE, [file.fileno()])
             self._prepared.update(new)
 
     def _ask(self, pid: int, fds: Sequence[int] = ()) -> int:
@@ -424,19 +423,20 @@ def _seeds(worker: int) -> tuple[int, int, int]:
     return first, second, third
 
 
+def begin_thread(active_shape: bool, active_array: bool) -> None:
+    """Turns NumPy's shapes and arrays on or off for the current thread."""
+    np_shape(active_shape).__enter__()
+    np_array(active_array).__enter__()
+
+
 class ThreadPool:
     """Worker threads; the interface of `ProcessPool`."""
 
     kind = "thread"
 
     def __init__(self, count: int, dataset: Any, batchify: Callable, ahead: int) -> None:
-        shape, array = is_np_shape(), is_np_array()
-
-        def begin() -> None:
-            np_shape(shape).__enter__()
-            np_array(array).__enter__()
         self._owner = os.getpid()
-        self._threads = futures.ThreadPoolExecutor(count, "DataLoader", begin)
+        self._threads = futures.ThreadPoolExecutor(count, "DataLoader", begin_thread, (is_np_shape(), is_np_array()))
         self._load = lambda indices: batchify([dataset[i] for i in indices])
 
     def submit(self, indices: Sequence[Any]) -> futures.Future:

@@ -17,7 +17,7 @@ import socket
 import sys
 import traceback
 import warnings
-from typing import Any
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 
@@ -29,30 +29,54 @@ from ..random import seed
 from ..util import set_np
 from . import transport
 
-__all__ = ["PREPARE", "START", "end", "fork", "run", "serve"]
+__all__ = ["PREPARE", "START", "Preparation", "end", "fork", "run", "serve"]
 
 PREPARE = -1  # in place of the pid in a request
 START = "import sys; sys.path[:] = {!r}; from mxjax.workers.worker import serve; serve(*{!r})"
 
 
-def serve(fd: int, prepared: tuple[dict[str, Any], list[str], list[str]] | None = None) -> None:
+class Preparation(NamedTuple):
+    """Settings for workers, modules that the server imports for them, and modules that it leaves to them."""
+
+    setup: dict[str, Any]
+    modules: list[str]
+    refused: list[str]
+
+    def file(self) -> IO[bytes]:
+        """Returns a file in memory for `read`, whose descriptor another process gets."""
+        file = transport.memory_file()
+        pickle.dump(tuple(self), file)
+        file.flush()
+        return file
+
+    @classmethod
+    def read(cls, fd: int) -> Preparation:
+        """Reads a file in memory and closes it."""
+        with os.fdopen(fd, "rb") as file:
+            file.seek(0)
+            return cls(*pickle.load(file))
+
+
+def serve(fd: int, prepared: int | None = None) -> None:
     """The server's loop, over the socket `fd`.
 
-    Requests (`transport.REQUEST`) start a worker, with its socket and a file for its last output (answer: pid), or end
-    the worker with a pid (answer: exit status). An answer has the number of its request. A request for pid -1 precedes
-    the settings for workers and the names of modules that they need, which the server imports for all of them (no
-    answer).
+    Requests (`transport.REQUEST`) start a worker, with its socket and a file for its last output (answer: pid), end the
+    worker with a pid (answer: exit status), or for pid -1 prepare the server for workers, with the file of a
+    `Preparation` (no answer). An answer has the number of its request. A request is one message, since several threads
+    and the garbage collector send them.
 
     Args:
         fd: descriptor of the socket.
-        prepared: the last settings, the modules to import, and those to leave to the workers.
+        prepared: descriptor of the file of all preparations until now, in a server that begins anew.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the training process handles Ctrl-C
     with contextlib.suppress(ImportError):
         importlib.import_module("cv2").setNumThreads(settings.OPENCV_THREADS())
-    setup, modules, refused = prepared or ({}, ["mxjax.image"], [])
+    importlib.import_module("mxjax.image")
+    done = Preparation({}, [], [])
     if prepared is not None:
-        _prepare(fd, *prepared)
+        done = Preparation.read(prepared)
+        _prepare(fd, done)
     with contextlib.suppress(ConnectionError, EOFError), socket.socket(fileno=fd) as control:  # the parent has ended
         while True:
             request, fds, _, _ = socket.recv_fds(control, transport.REQUEST.size, 2)
@@ -60,9 +84,9 @@ def serve(fd: int, prepared: tuple[dict[str, Any], list[str], list[str]] | None 
                 return
             number, pid = transport.REQUEST.unpack(request)
             if pid == PREPARE:
-                setup, names = transport.receive(control)
-                modules.extend(names)
-                _prepare(fd, setup, modules, refused)
+                setup, modules, _ = Preparation.read(fds[0])
+                done = Preparation(setup, done.modules + modules, done.refused)
+                _prepare(fd, done)
                 continue
             if fds:
                 pid = fork()
@@ -74,21 +98,24 @@ def serve(fd: int, prepared: tuple[dict[str, Any], list[str], list[str]] | None 
             control.sendall(transport.REQUEST.pack(number, pid if fds else end(pid)))
 
 
-def _prepare(fd: int, setup: dict[str, Any], modules: list[str], refused: list[str]) -> None:
-    """Imports modules for workers, except refused ones.
+def _prepare(fd: int, what: Preparation) -> None:
+    """Imports modules for workers.
 
     A module may start JAX's devices, whose threads a fork does not copy. Then this process begins anew without it. Its
     pid, its socket and its workers remain.
     """
-    _adopt(setup)
-    for module in modules:
-        if module not in refused:
-            with contextlib.suppress(Exception, SystemExit):  # it is an error only if a worker imports it
-                importlib.import_module(module)
-            if has_threads():
-                again = {**setup, "environment": {}}, modules, [*refused, module]
-                os.set_inheritable(fd, True)
-                os.execv(sys.executable, [sys.executable, "-c", START.format(setup["path"], (fd, again))])
+    with contextlib.suppress(Exception):  # workers report it
+        _adopt(what.setup)
+    for module in what.modules:
+        if module in what.refused:
+            continue
+        with contextlib.suppress(Exception, SystemExit):  # it is an error only if a worker imports it
+            importlib.import_module(module)
+        if has_threads():
+            again = what._replace(refused=[*what.refused, module]).file()
+            for inherited in (fd, again.fileno()):
+                os.set_inheritable(inherited, True)
+            os.execv(sys.executable, [sys.executable, "-c", START.format(what.setup["path"], (fd, again.fileno()))])
 
 
 def _adopt(setup: dict[str, Any]) -> None:

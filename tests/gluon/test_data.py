@@ -319,6 +319,20 @@ def test_installed_modules_are_imported_once_for_all_workers(packages, monkeypat
     assert pool.installed(["user_of_one", "__main__", "no_such", None]) == ["installed_one"]
 
 
+def test_threads_that_need_other_modules_create_loaders_at_once(packages, tmp_path):
+    user, _ = packages
+    for i in range(4):
+        (tmp_path / "site" / f"installed_of_thread_{i}.py").write_text("")
+    squares = [user(f"user_of_thread_{i}", f"installed_of_thread_{i}") for i in range(4)]
+    meet = threading.Barrier(4)
+
+    def load(one):
+        meet.wait(20)
+        return batches(data.DataLoader(one, 2, num_workers=1))
+    with multiprocessing.pool.ThreadPool(4) as threads:
+        assert threads.map(load, squares) == [[[[0], [1]], [[4], [9]]]] * 4
+
+
 def test_modules_that_start_devices_are_imported_by_workers(packages):
     user, imports = packages
     squares = user("user_of_devices", "starts_devices")

@@ -23,7 +23,6 @@ import numpy as np
 from ...array.dense import _from_host
 from ...context import Context, cpu, cpu_pinned
 from ...ndarray import NDArray
-from ...util import np_array, np_shape
 from ...workers import transport
 
 if TYPE_CHECKING:
@@ -152,14 +151,8 @@ def _worker_fn(samples: Sequence[int], batchify_fn: Callable, dataset: Indexed |
     return buffer.getvalue()
 
 
-def _thread_worker_initializer(active_shape: bool, active_array: bool) -> None:
-    """Begins a thread of a pool: turns NumPy's shapes and arrays on or off for it."""
-    np_shape(active_shape).__enter__()
-    np_array(active_array).__enter__()
-
-
 def _thread_worker_fn(samples: Sequence[int], batchify_fn: Callable, dataset: Indexed) -> Any:
-    """A batch of these samples, in a pool's thread."""
+    """Returns a batch of these samples, in a pool's thread."""
     return batchify_fn([dataset[i] for i in samples])
 
 

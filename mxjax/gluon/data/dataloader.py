@@ -19,6 +19,7 @@ from ...ndarray import NDArray, stack
 from ...numpy import ndarray
 from ...util import is_np_array
 from ...workers.pool import ProcessPool, ThreadPool
+from ...workers.pool import begin_thread as _thread_worker_initializer  # noqa: F401 (libraries take it from here)
 from ._protocol import (
     ConnectionWrapper,
     Queue,
@@ -34,7 +35,6 @@ from ._protocol import (
 from ._protocol import ForkingPickler as ForkingPickler  # this and the following: libraries take them from here
 from ._protocol import _MultiWorkerIter as _MultiWorkerIter
 from ._protocol import _thread_worker_fn as _thread_worker_fn
-from ._protocol import _thread_worker_initializer as _thread_worker_initializer
 from ._protocol import _worker_fn as _worker_fn
 from ._protocol import _worker_initializer as _worker_initializer
 from ._state import has_state, need_state

@@ -45,8 +45,9 @@ def _check_layout(layout: str, allowed: Sequence[str], what: str) -> None:
 
 def _infer_weight_shape(op_name: str, data_shape: tuple[int, ...], kwargs: dict[str, Any]) -> Any:
     """Returns the shapes of data, weight and bias of a convolution; layers of other libraries call it."""
-    data = symbol.Variable("data", shape=data_shape)
-    return getattr(symbol, op_name)(data, **kwargs).infer_shape_partial()[0]
+    layer = getattr(symbol, op_name)(symbol.Variable("data"), **kwargs)
+    shapes, _, _ = layer.infer_shape_partial(data=data_shape)
+    return shapes
 
 
 class _Conv(HybridBlock):
